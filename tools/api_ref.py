@@ -40,6 +40,8 @@ BODIES: dict[str, Any] = {
     "cancel_plan": {},
     "drain_host": {},
     "restore_host": {},
+    "create_planner_job": {"source": "cloud", "window_days": 30, "settings": {"seeds": [1, 2, 3]}},
+    "cancel_planner_job": {},
     "freeze_consolidation": {"frozen": True, "reason": "kernels are upgraded"},
     "record_performance": {"metric": "p99_ms", "value": 12.5, "higher_is_better": False},
     "set_project": {"default_policy": "auto", "max_pool_percent": 40},
@@ -58,6 +60,7 @@ PATH_NAMES = {
     "uuid": "UUID of the allocation",
     "loan": "UUID of the loan",
     "plan": "UUID of the plan",
+    "job": "UUID of the job",
     "consumer": "UUID of the instance",
     "version": "version of the model",
     "project_id": "id of the project",
@@ -212,7 +215,7 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
-    from tests.fixtures import sample_models, sample_plans, sample_rack
+    from tests.fixtures import sample_jobs, sample_models, sample_plans, sample_rack
     from tests.fixtures.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
@@ -226,6 +229,7 @@ def live_samples() -> dict[str, Any]:
             names["consumer"], names["project_id"] = sample_rack.CONSUMERS[name == "abort"], sample_rack.BLUE
             names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
             names["loan"], names["plan"] = sample_rack.LOAN, sample_plans.PROPOSED
+            names["job"] = sample_jobs.WAITING if name == "cancel_planner_job" else sample_jobs.ENDED
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])

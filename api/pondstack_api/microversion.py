@@ -25,6 +25,7 @@ VERSIONS: dict[str, str] = {
     "1.19": "suspend a host that is empty, which lends its memory while it sleeps, and wake it; how it sleeps",
     "1.20": "consolidation plans: decide, apply, cancel; drain and restore a host; freeze and thaw",
     "1.21": "whether a host's memory is reachable, and an estimate of its power, awake and asleep",
+    "1.22": "jobs of the planner: have a cloud's history replayed, cancel, fetch the report",
 }
 
 MINIMUM = next(iter(VERSIONS))

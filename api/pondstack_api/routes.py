@@ -23,6 +23,7 @@ from pondstack_api.handlers import (
 )
 from pondstack_api.lending_routes import LENDING_ROUTES
 from pondstack_api.plan_routes import PLAN_ROUTES
+from pondstack_api.planner_routes import PLANNER_ROUTES
 from pondstack_api.qos_routes import QOS_ROUTES
 from pondstack_api.route import Route
 
@@ -350,6 +351,7 @@ ROUTES: dict[str, dict[str, Route]] = {
     },
     **QOS_ROUTES,
     **PLAN_ROUTES,
+    **PLANNER_ROUTES,
 }
 
 PUBLIC_PATHS = frozenset(path for path, methods in ROUTES.items() if any(r.policy is None for r in methods.values()))

@@ -6,7 +6,7 @@ import pytest
 from pondstack.domain import errors as domain_errors
 from pondstack_api import errors
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_plans, sample_rack
+from tests.fixtures import sample_jobs, sample_plans, sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
 
@@ -43,6 +43,7 @@ WRITES = {
 
 NAMES = {"name": "host-1", "pool": "pool0", "version": RUNNING, "project_id": sample_rack.BLUE}
 NAMES["plan"] = sample_plans.PROPOSED
+NAMES["job"] = sample_jobs.ENDED
 NAMES["consumer"] = sample_rack.CONSUMERS[0]
 
 
@@ -67,7 +68,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.21"
+    assert response.headers["openstack-api-version"] == "memory 1.22"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

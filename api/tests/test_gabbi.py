@@ -9,7 +9,7 @@ from pathlib import Path
 from gabbi import driver, fixture
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_plans, sample_rack
+from tests.fixtures import sample_jobs, sample_plans, sample_rack
 from tests.fixtures.api import ApiFixture
 
 GABBITS = Path(__file__).parent / "gabbits"
@@ -34,6 +34,8 @@ class Rack(fixture.GabbiFixture):
                 "RECLAIM": sample_rack.RECLAIM,
                 "LOAN": sample_rack.LOAN,
                 "PLAN": sample_plans.PROPOSED,
+                "JOB_WAITING": sample_jobs.WAITING,
+                "JOB_ENDED": sample_jobs.ENDED,
                 **{f"CONSUMER_{number}": uuid for number, uuid in enumerate(sample_rack.CONSUMERS)},
                 **{f"ALLOCATION_{number}": uuid for number, uuid in enumerate(rack.allocations)},
             }

@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_models, sample_plans, sample_rack
+from tests.fixtures import sample_jobs, sample_models, sample_plans, sample_rack
 
 from .conftest import error_of
 
@@ -89,6 +89,12 @@ ALLOWED = {
     ("POST", "/plans/{plan}/cancel"): {"admin"},
     ("POST", "/hosts/{name}/drain"): {"admin"},
     ("POST", "/hosts/{name}/restore"): {"admin"},
+    ("GET", "/planner-jobs"): RACK,
+    ("POST", "/planner-jobs"): {"admin"},
+    ("GET", "/planner-jobs/{job}"): RACK,
+    ("DELETE", "/planner-jobs/{job}"): {"admin"},
+    ("POST", "/planner-jobs/{job}/cancel"): {"admin"},
+    ("GET", "/planner-jobs/{job}/report"): RACK,
     ("GET", "/consolidation"): RACK,
     ("PUT", "/consolidation"): {"admin"},
 }
@@ -135,6 +141,8 @@ BODIES = {
     ("POST", "/plans/{plan}/cancel"): {},
     ("POST", "/hosts/{name}/drain"): {},
     ("POST", "/hosts/{name}/restore"): {},
+    ("POST", "/planner-jobs"): {"source": "generated"},
+    ("POST", "/planner-jobs/{job}/cancel"): {},
     ("PUT", "/consolidation"): {"frozen": False},
 }
 
@@ -160,6 +168,7 @@ def fill(path, api):
         "project_id": BLUE,
         "loan": sample_rack.LOAN,
         "plan": sample_plans.PROPOSED,
+        "job": sample_jobs.WAITING if path.endswith("/cancel") else sample_jobs.ENDED,
     }
     return path.format(pool="pool0", index=0, name=name, host="host-1", **names)
 

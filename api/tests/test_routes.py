@@ -7,7 +7,7 @@ from oslo_policy import policy
 from pondstack_api import openapi, policies
 from pondstack_api.microversion import VERSIONS
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
-from tests.fixtures import sample_models, sample_plans, sample_rack
+from tests.fixtures import sample_jobs, sample_models, sample_plans, sample_rack
 
 from .conftest import error_of
 
@@ -59,6 +59,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
     uuids |= {"project_id": sample_rack.BLUE, "loan": sample_rack.LOAN, "plan": sample_plans.PROPOSED}
+    uuids["job"] = sample_jobs.WAITING if path.endswith("/cancel") else sample_jobs.ENDED
     if path.endswith("/abort"):
         uuids["consumer"] = sample_rack.CONSUMERS[1]
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
@@ -84,10 +85,10 @@ def test_an_answer_without_a_schema_has_no_body(api, call, method, path, route):
         for table in ("buffers", "allocations", "slices"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
         connection.exec_driver_sql("UPDATE hosts SET last_heartbeat = 0")
-    response = call(method, path.format(pool="pool0", name="host-1"))
+    response = call(method, path.format(pool="pool0", name="host-1", job=sample_jobs.ENDED))
     assert (response.status_code, route.status, response.text) == (204, 204, "")
     assert "content-type" not in response.headers
-    assert call(method, path.format(pool="pool0", name="host-1")).status_code == 404
+    assert call(method, path.format(pool="pool0", name="host-1", job=sample_jobs.ENDED)).status_code == 404
 
 
 @of_routes(lambda _, route: route.since > (1, 0))
@@ -103,6 +104,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
         project_id=sample_rack.BLUE,
         loan=sample_rack.LOAN,
         plan=sample_plans.PROPOSED,
+        job=sample_jobs.ENDED,
     )
     versions = list(VERSIONS)
     for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):

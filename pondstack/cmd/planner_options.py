@@ -13,8 +13,6 @@ from pondstack.planner.traces.formats import CLOUDS, LOADERS
 if TYPE_CHECKING:
     from pondstack.planner.traces.imported import Hosts
 
-GIB_MIB = 1024
-
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser."""
@@ -37,12 +35,10 @@ def settings(wanted: argparse.Namespace, hosts: "Hosts | None") -> Settings:
         for item in fields(Settings)
         if getattr(wanted, item.name, None) is not None
     }
-    if hosts is not None and hosts.number and not given.keys() & {"sockets", "vcpus_per_socket"}:
-        sockets = hosts.number * wanted.sockets_per_host
-        given |= {"sockets": sockets, "vcpus_per_socket": max(1, hosts.vcpus // sockets)}
-        given.setdefault("dram_gib_per_socket", hosts.memory_mib / GIB_MIB / sockets)
+    found = (0, 0, 0) if hosts is None else (hosts.number, hosts.vcpus, hosts.memory_mib)
+    told = dict(zip(("number", "vcpus", "memory_mib"), found, strict=True))
     try:
-        return Settings(**given)
+        return Settings.of_hosts(given, **told, sockets_per_host=wanted.sockets_per_host)
     except (TypeError, ValueError) as error:
         raise BadRequest(str(error)) from error
 

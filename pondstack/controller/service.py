@@ -15,6 +15,7 @@ from pondstack.conf import model as model_conf
 from pondstack.conf import notifications as notifications_conf
 from pondstack.conf import nova as nova_conf
 from pondstack.conf import placement as placement_conf
+from pondstack.conf import planner as planner_conf
 from pondstack.conf import prediction as prediction_conf
 from pondstack.conf import qos as qos_conf
 from pondstack.conf import rpc as rpc_conf
@@ -33,6 +34,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         metrics_conf,
         mitigation_conf,
         model_conf,
+        planner_conf,
         prediction_conf,
         qos_conf,
         rpc_conf,

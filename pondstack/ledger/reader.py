@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
 from pondstack.domain.plan import Plan
+from pondstack.domain.planner_job import PlannerJob, PlannerReport
 from pondstack.ledger.loan_records import LoanRecord, ShareRecord
 from pondstack.ledger.qos_records import Performance, QosDecision, Reprediction
 from pondstack.ledger.records import (
@@ -126,6 +127,21 @@ class PlanReader(Protocol):
         """Return since when consolidation is frozen, None: it is not."""
 
 
+class PlannerJobReader(Protocol):
+    """Jobs of the planner."""
+
+    def jobs(
+        self, *, state: str | None = None, limit: int | None = None, marker: str | None = None
+    ) -> list[PlannerJob]:
+        """List jobs, the newest first; raises NotFound for an unknown marker."""
+
+    def job(self, uuid: str) -> PlannerJob:
+        """Return one; raises NotFound."""
+
+    def report(self, uuid: str) -> PlannerReport:
+        """Return the report of one; raises NotFound where there is none."""
+
+
 class ShareReader(Protocol):
     """What instances have beside their hosts' own memory."""
 
@@ -170,6 +186,10 @@ class Reader(Protocol):
     @property
     def plans(self) -> PlanReader:
         """Consolidation plans."""
+
+    @property
+    def planner_jobs(self) -> PlannerJobReader:
+        """Jobs of the planner."""
 
     @property
     def shares(self) -> ShareReader:

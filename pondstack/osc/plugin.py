@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.21"
+DEFAULT_API_VERSION = "1.22"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -34,6 +34,7 @@ API_VERSIONS = (
     "1.19",
     "1.20",
     "1.21",
+    "1.22",
 )
 
 

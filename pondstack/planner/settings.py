@@ -1,10 +1,11 @@
 """All parameters of an answer, each with its unit and where its default is from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT
-from pondstack.domain.units import DEFAULT_SLICE_MIB
+from pondstack.domain.units import DEFAULT_SLICE_MIB, GIB_MIB
 
 ASSUMED = "an assumption: set your own"
 NOVA = "Nova's default"
@@ -101,6 +102,21 @@ class Settings:
     def __post_init__(self) -> None:
         """Raise ValueError for what cannot be."""
         _check(self)
+
+    @classmethod
+    def of_hosts(
+        cls, given: Mapping[str, Any], *, number: int, vcpus: int, memory_mib: int, sockets_per_host: int
+    ) -> "Settings":
+        """Return settings for hosts that an import found, unless what is given says otherwise; raises ValueError.
+
+        `vcpus`, `memory_mib`: of all of the `number` hosts together, as Placement may give them out.
+        """
+        values = dict(given)
+        if number and not values.keys() & {"sockets", "vcpus_per_socket"}:
+            sockets = number * sockets_per_host
+            values |= {"sockets": sockets, "vcpus_per_socket": max(1, vcpus // sockets)}
+            values.setdefault("dram_gib_per_socket", memory_mib / GIB_MIB / sockets)
+        return cls(**values)
 
 
 def _check(settings: Settings) -> None:

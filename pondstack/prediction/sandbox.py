@@ -1,17 +1,16 @@
 """Runs a training in a child process of bounded memory and time; what the child does changes nothing but its folder."""
 
 import json
-import os
-import resource
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pondstack import bounded_process
+from pondstack.bounded_process import Limits, Started
 from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.history import Lifetime
 from pondstack.prediction import latency, latency_trainer, samples, trainer, worker
@@ -19,22 +18,6 @@ from pondstack.prediction.examples import dump
 from pondstack.prediction.samples import Sample
 from pondstack.prediction.trainer import Candidate, Settings
 
-MIB = 1024 * 1024
-NICENESS = 19
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Libraries take address space for each thread that they might use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of the child process: wall-clock time, and address space in MiB."""
-
-    seconds: int
-    memory_mib: int
-
-
-Started = Callable[[subprocess.Popen[bytes]], object]
-"""Is told of the child process, which may be killed at any time."""
 Stored = tuple[dict[str, Any], bytes]
 """Manifest and blob."""
 
@@ -93,30 +76,18 @@ def _train(
         return Candidate((folder / worker.MODEL).read_bytes(), manifest)
 
 
-def _bound(pid: int, limits: Limits) -> None:
-    """From outside: Python code between fork and exec may hang in a process that has threads, as a leader has."""
-    resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory_mib * MIB, limits.memory_mib * MIB))
-    resource.prlimit(pid, resource.RLIMIT_CPU, (limits.seconds, limits.seconds))
-    os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
-
-
 def _run(folder: Path, limits: Limits, started: Started) -> None:
-    command = [sys.executable, "-W", "ignore", "-m", worker.__name__, str(folder)]
-    environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as child:
-        try:
-            _bound(child.pid, limits)
-            started(child)
-            code = child.wait(limits.seconds)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            raise Unavailable(
-                f"the training took more than {limits.seconds} s and was killed; nothing is promoted "
-                "([model] training_seconds, window_seconds)"
-            ) from None
-        finally:
-            if child.stdin:
-                child.stdin.close()
+    child = bounded_process.begin(worker.__name__, folder, limits)
+    try:
+        started(child)
+        code = child.wait(limits.seconds)
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            f"the training took more than {limits.seconds} s and was killed; nothing is promoted "
+            "([model] training_seconds, window_seconds)"
+        ) from None
+    finally:
+        bounded_process.end(child)
     error = folder / worker.ERROR
     if error.exists():
         raise BadRequest(f"nothing was trained: {error.read_text()}")

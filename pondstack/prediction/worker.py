@@ -6,14 +6,13 @@ standard input is closed then.
 """
 
 import json
-import os
 import sys
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pondstack import bounded_process
 from pondstack.domain.errors import BadRequest, PondError
 from pondstack.prediction import examples, latency, latency_trainer, samples, trainer
 from pondstack.prediction.trainer import Candidate
@@ -65,16 +64,10 @@ def _say(text: str) -> None:
     print(f"model train: {text}", file=sys.stderr, flush=True)
 
 
-def _end_with_parent() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(1)
-
-
 def main() -> int:
     """Work in the folder of the command line; 1 with error.txt where that cannot be done."""
     folder = Path(sys.argv[1])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    bounded_process.end_with_parent()
     try:
         work(folder)
     except MemoryError:

@@ -16,6 +16,7 @@ from pondstack.rpc.controller_host_api import ControllerHostAPI
 from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_plan_api import PLAN_VERSION, ControllerPlanAPI
+from pondstack.rpc.controller_planner_api import ControllerPlannerAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.controller_sleep_api import ControllerSleepAPI
 from pondstack.rpc.former import does_not_know
@@ -48,6 +49,7 @@ class ControllerAPI(
     ControllerLendingAPI,
     ControllerMitigationAPI,
     ControllerPlanAPI,
+    ControllerPlannerAPI,
     ControllerQosAPI,
     ControllerSleepAPI,
 ):

@@ -18,6 +18,7 @@ from pondstack_api.policies import (
     model,
     performance,
     plan,
+    planner_job,
     pool,
     project,
     qos,
@@ -30,6 +31,21 @@ from pondstack_api.policies import (
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer, loan, plan)
+    rack = (
+        base,
+        pool,
+        slice,
+        host,
+        agent,
+        allocation,
+        audit,
+        leader,
+        controller,
+        lender,
+        buffer,
+        loan,
+        plan,
+        planner_job,
+    )
     guests = (telemetry, split, history, model, project, mitigation, qos, performance, share)
     return [rule for module in (*rack, *guests) for rule in module.RULES]

@@ -61,6 +61,7 @@ PATH: dict[str, Schema] = {
     "uuid": {**NAME, "description": "UUID of the allocation"},
     "loan": {**NAME, "description": "UUID of the loan"},
     "plan": {**NAME, "description": "UUID of the plan"},
+    "job": {**NAME, "description": "UUID of the job"},
     "version": {**NAME, "description": "version of the model"},
     "project_id": {**NAME, "description": "id of the project"},
     "consumer": {

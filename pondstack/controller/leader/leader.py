@@ -138,6 +138,7 @@ class Leader:
             ended = (self._conf.mitigation.keep_seconds, self._conf.consolidation.keep_seconds)
             keep_seconds = (group.operations_keep_seconds, *ended)
             self._guarded(lambda: self.ledger.prune(*keep_seconds))
+            self._guarded(self._parts.planner.tidy)
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.host_telemetry.tidy)
             self._guarded(self._resources.history.tidy)

@@ -30,6 +30,7 @@ from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.controller.mitigation.build import Mitigations
+from pondstack.controller.planner.jobs import PlannerJobs
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.host_slices import HostSliceKeeper
@@ -104,6 +105,7 @@ class LeaderParts:
         self._lends = HostLends(self.ledger, self._agents, self._admit)
         self.sleeps = self._make_sleeps()
         self.consolidation = Consolidation(resources, self.ledger, self._executor, gate, self.sleeps, self._lends)
+        self.planner = PlannerJobs(resources, self.ledger, gate)
         self.endpoints = self._make_endpoints(intake)
 
     # What it is made of
@@ -257,6 +259,7 @@ class LeaderParts:
             self.sleeps.endpoint,
             self.quality.endpoint,
             self.consolidation.endpoint,
+            self.planner.endpoint,
         ]
 
     def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
@@ -325,7 +328,7 @@ class LeaderParts:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        for part in (self.predictions, self.mitigations, self.quality, self.sleeps, self.consolidation):
+        for part in (self.predictions, self.mitigations, self.quality, self.sleeps, self.consolidation, self.planner):
             part.start()
 
     def resync(self) -> None:
@@ -350,6 +353,6 @@ class LeaderParts:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        for part in (self.consolidation, self.sleeps, self.quality, self.predictions, self.mitigations):
+        for part in (self.planner, self.consolidation, self.sleeps, self.quality, self.predictions, self.mitigations):
             part.stop()
         self._executor.shutdown()

@@ -17,6 +17,7 @@ from pondstack.db.models.instances import (
 )
 from pondstack.db.models.mitigations import MitigationRow
 from pondstack.db.models.notices import TransitionNoticeRow
+from pondstack.db.models.planner_jobs import PlannerJobRow, PlannerReportRow
 from pondstack.db.models.plans import FreezeRow, HostTelemetryRow, PlanActionRow, PlanRow
 from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
 from pondstack.db.models.rack import (
@@ -66,6 +67,8 @@ __all__ = [
     "PerformanceRow",
     "PlanActionRow",
     "PlanRow",
+    "PlannerJobRow",
+    "PlannerReportRow",
     "PoolRow",
     "ProjectSettingsRow",
     "QosDecisionRow",

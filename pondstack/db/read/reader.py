@@ -17,6 +17,7 @@ from pondstack.db.read import lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.loans import SqlLoans
 from pondstack.db.read.models import SqlModels
+from pondstack.db.read.planner_jobs import SqlPlannerJobs
 from pondstack.db.read.plans import SqlPlans
 from pondstack.db.read.project_settings import SqlProjects
 from pondstack.db.read.qos import SqlQos
@@ -31,6 +32,7 @@ from pondstack.ledger.reader import (
     HistoryReader,
     LoanReader,
     ModelReader,
+    PlannerJobReader,
     PlanReader,
     ProjectReader,
     QosReader,
@@ -73,6 +75,7 @@ class SqlReader:
         self.loans: LoanReader = SqlLoans(database)
         self.shares: ShareReader = SqlShares(database)
         self.plans: PlanReader = SqlPlans(database)
+        self.planner_jobs: PlannerJobReader = SqlPlannerJobs(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 

@@ -4,7 +4,6 @@ Where pondstack runs there, its history gives what each instance left untouched,
 The user has to be an administrator of Nova, or have the role that the installation of pondstack gives its own user.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -14,16 +13,17 @@ from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exc
 from openstack import exceptions as sdk_exc
 
+from pondstack.clients.compute_room import ComputeRoom
 from pondstack.clients.nova import MICROVERSION, Nova
 from pondstack.clients.placement import Placement
 from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.history import InstanceFacts
-from pondstack.domain.units import COMPUTE_TRAIT
 from pondstack.planner.traces import instances
 from pondstack.planner.traces.imported import Hosts, Imported, Options
 from pondstack.planner.traces.instances import Instance, Window
 
 NOVA, PONDSTACK = "nova", "pondstack"
+NOTE = "Nova tells of deleted instances until they are archived or purged"
 HISTORY_MICROVERSION = "1.12"
 """From here on the API shows an instance's history."""
 
@@ -63,7 +63,7 @@ class Cloud:
         """Return the trace of a window. Raises Unavailable, or BadRequest where it has no instance."""
         facts = self._facts(window.since)
         found = [self._instance(item) for item in facts.values()]
-        notes = ["Nova tells of deleted instances until they are archived or purged"]
+        notes = [NOTE]
         if self._memory is not None:
             known = sum(item.untouched_percent is not None for item in found)
             notes.append(f"untouched memory is known of {known} instances, by pondstack's history")
@@ -76,19 +76,12 @@ class Cloud:
 
         Of what Placement may give out: ratios and reservations are counted.
         """
-        providers = self._placement.with_trait(COMPUTE_TRAIT)
-        vcpus, memory, claimed = 0.0, 0.0, Counter[str]()
-        for uuid in providers:
-            claimed.update(self._placement.usages(uuid))
-            for name, item in self._placement.inventories(uuid).items():
-                given = (item.total - item.reserved) * item.allocation_ratio
-                vcpus += given if name in ("VCPU", "PCPU") else 0.0
-                memory += given if name == "MEMORY_MB" else 0.0
+        room = ComputeRoom.of(self._placement)
         note = (
-            f"Placement has {claimed['VCPU'] + claimed['PCPU']:,} of {vcpus:,.0f} vCPUs and "
-            f"{claimed['MEMORY_MB']:,} of {memory:,.0f} MiB of {len(providers)} hosts claimed now"
+            f"Placement has {room.claimed_vcpus:,} of {room.vcpus:,} vCPUs and "
+            f"{room.claimed_mib:,} of {room.memory_mib:,} MiB of {room.number} hosts claimed now"
         )
-        return Hosts(len(providers), int(vcpus), int(memory)), note
+        return Hosts(room.number, room.vcpus, room.memory_mib), note
 
     def _facts(self, since: datetime) -> dict[str, InstanceFacts]:
         """Return what Nova knows by UUID; what it says later, of ends, counts."""

@@ -87,6 +87,12 @@ ROUTES = (
     Route("POST", "/plans/{plan}/cancel", frozenset((ADMIN,)), {}),
     Route("POST", "/hosts/{name}/drain", frozenset((ADMIN,)), {}),
     Route("POST", "/hosts/{name}/restore", frozenset((ADMIN,)), {}),
+    Route("GET", "/planner-jobs", RACK),
+    Route("POST", "/planner-jobs", frozenset((ADMIN,)), {}),
+    Route("GET", "/planner-jobs/{job}", RACK),
+    Route("DELETE", "/planner-jobs/{job}", frozenset((ADMIN,))),
+    Route("POST", "/planner-jobs/{job}/cancel", frozenset((ADMIN,)), {}),
+    Route("GET", "/planner-jobs/{job}/report", RACK),
     Route("GET", "/consolidation", RACK),
     Route("PUT", "/consolidation", frozenset((ADMIN,)), {"frozen": True}),
 )
@@ -95,7 +101,7 @@ ROUTES = (
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.20"
+    min_microversion = "1.22"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
@@ -134,7 +140,7 @@ class PersonasTest(MemoryTest):
         unknown = self.unknown_uuid()
         # Nothing that is there: who may change things is not tried, and nobody else gets that far.
         names = dict.fromkeys(
-            ("pool", "name", "host", "uuid", "loan", "consumer", "version", "project_id", "plan"), unknown
+            ("pool", "name", "host", "uuid", "loan", "consumer", "version", "project_id", "plan", "job"), unknown
         )
         path = route.path.format(index=0, **names)
         body = None if route.body is None else jsonutils.dumps(route.body)

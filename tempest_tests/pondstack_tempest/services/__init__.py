@@ -13,6 +13,7 @@ from pondstack_tempest.services.loan import LoansClient
 from pondstack_tempest.services.mitigation import MitigationsClient
 from pondstack_tempest.services.model import ModelsClient
 from pondstack_tempest.services.plan import PlansClient
+from pondstack_tempest.services.planner_job import PlannerJobsClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.project import ProjectsClient
 from pondstack_tempest.services.qos import QosClient
@@ -35,6 +36,7 @@ __all__ = [
     "LoansClient",
     "MitigationsClient",
     "ModelsClient",
+    "PlannerJobsClient",
     "PlansClient",
     "PoolsClient",
     "ProjectsClient",

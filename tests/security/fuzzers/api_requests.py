@@ -22,7 +22,7 @@ from schemathesis.specs.openapi import checks
 from pondstack.domain.printable import PRINTABLE
 from pondstack_api import microversion, openapi
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_plans, sample_rack
+from tests.fixtures import sample_jobs, sample_plans, sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
 from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
@@ -142,6 +142,7 @@ def names(api: ApiFixture) -> dict[str, str]:
         "version": RUNNING,
         "project_id": sample_rack.BLUE,
         "plan": sample_plans.PROPOSED,
+        "job": sample_jobs.ENDED,
         "/controllers/{name} name": "controller-1",
         "/hosts/{name}/fence name": "host-3",
         "/hosts/{name}/delegate name": "host-2",
