@@ -1,6 +1,7 @@
-"""A child process that computes beside a service: bounded in memory and CPU time, at the lowest priority, and no orphan.
+"""A child process that computes beside a service: bounded memory and CPU time, the lowest priority, and no orphan.
 
-What computes for minutes is no thread of a controller: it would take the interpreter from the threads that keep the lease.
+What computes for minutes is no thread of a controller: it would take the interpreter from the threads that keep the
+lease.
 """
 
 import os

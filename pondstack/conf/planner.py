@@ -8,8 +8,8 @@ OPTIONS: list[cfg.Opt] = [
     cfg.BoolOpt(
         "enabled",
         default=True,
-        help="Whether the controllers take jobs of the planner. A job runs in a process of its own beside the leader, one "
-        "at a time and at the lowest priority. Off: new ones are refused, and those that wait go on waiting.",
+        help="Whether the controllers take jobs of the planner. A job runs in a process of its own beside the leader, "
+        "one at a time and at the lowest priority. Off: new ones are refused, and those that wait go on waiting.",
         mutable=True,
     ),
     cfg.IntOpt(
@@ -31,8 +31,8 @@ OPTIONS: list[cfg.Opt] = [
         default=4000,
         min=1,
         max=1000000,
-        help="Parts (a count) that a job may have: each is the search for the least memory with one seed, policy, topology, "
-        "pool size and pool share, or the energy of one system.",
+        help="Parts (a count) that a job may have: each is the search for the least memory with one seed, policy, "
+        "topology, pool size and pool share, or the energy of one system.",
     ),
     cfg.IntOpt(
         "most_waiting",
@@ -46,8 +46,8 @@ OPTIONS: list[cfg.Opt] = [
         default=2,
         min=1,
         max=100,
-        help="How many times (a count) a job is begun. The next leader begins it again when a controller ended while it "
-        "ran; one that was begun so often has failed then.",
+        help="How many times (a count) a job is begun. The next leader begins it again when a controller ended while "
+        "it ran; one that was begun so often has failed then.",
     ),
     cfg.FloatOpt(
         "keep_seconds",

@@ -22,11 +22,12 @@ OPEN = frozenset({JobState.QUEUED, JobState.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class PlannerJob:
-    """A job without its report. `order`: what is replayed and with which settings, as pondstack.planner.job.order has it.
+    """A job without its report.
 
-    `done` of `total`: parts of the replay, 0 of 0 before it is known how many there are. `tries`: how often it was begun.
-    `controller`: the one that ran it last, "": none. `summary`: one screen of text, "" before the end. Times in seconds
-    since the epoch by the store's clock.
+    `order`: what is replayed and with which settings, as pondstack.planner.job.order has it.
+    `done` of `total`: parts of the replay, 0 of 0 before it is known how many there are. `tries`: how often it was
+    begun. `controller`: the one that ran it last, "": none. `summary`: one screen of text, "" before the end. Times in
+    seconds since the epoch by the store's clock.
     """
 
     uuid: str

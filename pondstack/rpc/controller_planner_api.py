@@ -1,4 +1,4 @@
-"""Client of the controllers for jobs of the planner (since 1.21); part of pondstack.rpc.controller_api.ControllerAPI."""
+"""Client of the controllers for jobs of the planner (since 1.21); part of ControllerAPI."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -249,6 +249,21 @@ class NoPredictions(Idle):
         """Say nothing of any instance."""
 
 
+class NoPlanner:
+    """Replays of the planner: a process of its own, and rows that no rule of a history looks at."""
+
+    endpoint = None
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+    def tidy(self) -> None:
+        """Nothing to forget."""
+
+
 class NoQuality(Idle):
     """Nobody watches the guests."""
 
@@ -283,6 +298,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "LendingInventory": lambda _placement, _ledger: None,
         "make_splits": lambda *_arguments: NoSplits(),
         "Predictions": lambda *_arguments: NoPredictions(),
+        "PlannerJobs": lambda *_arguments: NoPlanner(),
         "Quality": lambda *_arguments: NoQuality(),
         "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(

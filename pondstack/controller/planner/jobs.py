@@ -25,7 +25,7 @@ from pondstack.controller.planner.past import Past
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.store import SQL, planner_jobs
-from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
+from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError, Unavailable
 from pondstack.domain.planner_job import JobState, PlannerJob
 from pondstack.ledger.ledger import Ledger
 from pondstack.ledger.store import Transaction
@@ -57,13 +57,19 @@ class Progress:
         """Return whether the replay is to go on: not where the job was cancelled or the leader ends."""
         if self._stopping():
             return False
-        if (done, total) == self._told:
-            try:
+        try:
+            if (done, total) == self._told:
                 return self._read(lambda session: planner_jobs.record(session, self._uuid)).is_open
-            except NotFound:
-                return False
+            written = self._write(lambda session: planner_jobs.progress(session, self._uuid, done, total))
+        except NotFound:
+            return False
+        except NotLeader:
+            raise
+        except Unavailable as error:  # hours of work are not thrown away for it
+            LOG.debug("The progress of planner job %s is not written now: %s", self._uuid, error)
+            return True
         self._told = (done, total)
-        return self._write(lambda session: planner_jobs.progress(session, self._uuid, done, total))
+        return written
 
 
 class PlannerJobs:

@@ -19,7 +19,7 @@ MOST_INSTANCES = 1_000_000
 
 
 class Past:
-    """Of the cloud that a controller serves: Nova's instances, Placement's hosts, and the history of untouched memory."""
+    """Of the cloud that a controller serves: Nova's instances, Placement's hosts, the history of untouched memory."""
 
     def __init__(self, nova: Nova, placement: Placement, history: HistoryReader, min_coverage: float) -> None:
         """`min_coverage`: share of an instance's life that must have been observed, as in [prediction]."""

@@ -1,7 +1,7 @@
 """Jobs of the planner in SQL. Each function is a part of the caller's transaction; times are the database's.
 
-What becomes of a job is written only while it is in the state that the writer takes it to be in: one that was cancelled,
-or deleted, stays so.
+What becomes of a job is written only while it is in the state that the writer takes it to be in: one that was
+cancelled, or deleted, stays so.
 """
 
 import json

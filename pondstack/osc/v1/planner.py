@@ -240,8 +240,8 @@ class JobProgress:
         while self._told["state"] not in ENDED:
             if time.monotonic() >= ends:
                 raise exceptions.CommandError(
-                    f"the job {self._text()} after {timeout_seconds:g} s, and goes on; look at `openstack memory planner "
-                    f"show {self._told['uuid']}`"
+                    f"the job {self._text()} after {timeout_seconds:g} s, and goes on; look at `openstack memory "
+                    f"planner show {self._told['uuid']}`"
                 )
             pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
             self._look()

@@ -127,7 +127,7 @@ BOUNDS: Mapping[str, Bound] = _bounds()
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as Settings takes them, or as JSON has them; raises BadRequest for what is unknown or out of bounds."""
+    """Return settings as Settings takes them; raises BadRequest for what is unknown or out of bounds."""
     unknown = sorted(set(given) - set(BOUNDS))
     if unknown:
         raise BadRequest(f"the planner has no setting {', '.join(unknown)}; `pondstack-planner run --help` lists them")

@@ -70,12 +70,14 @@ class Order:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Order":
         """Return what a row keeps; raises BadRequest where this release has other bounds."""
-        return cls.checked({name: value for name, value in record.items() if not _idle(name, record)})
+        return cls.checked(record)
 
     def to_record(self) -> dict[str, Any]:
-        """Return it as JSON has it: settings that are lists as lists."""
+        """Return it as JSON has it: settings that are lists as lists, and nothing that goes with the other source."""
+        others = [name for name, source in ONLY_OF.items() if source is not self.source]
+        record = {name: value for name, value in asdict(self).items() if name not in others}
         lists = {name: list(value) if isinstance(value, tuple) else value for name, value in self.settings.items()}
-        return {**asdict(self), "source": str(self.source), "settings": lists}
+        return {**record, "source": str(self.source), "settings": lists}
 
     @property
     def parts(self) -> int:
@@ -94,10 +96,6 @@ class Order:
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words += ["--set", f"{name}={text}"]
         return shlex.join(words)
-
-
-def _idle(name: str, record: Mapping[str, Any]) -> bool:
-    return name in ONLY_OF and record.get("source") != ONLY_OF[name]
 
 
 def _number(name: str, value: Any, source: Source) -> Any:

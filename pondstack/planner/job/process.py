@@ -1,4 +1,4 @@
-"""Follows the process that replays: starts it within limits, tells its progress, ends it when it is not wanted any more."""
+"""Follows the process that replays: starts it within limits, tells its progress, ends it when it is not wanted."""
 
 import json
 import subprocess
@@ -28,8 +28,8 @@ def replay(
 ) -> Outcome | None:
     """Have the replay done that a folder holds; None where `follow` put an end to it.
 
-    `follow(done, total)` is called every second; what it returns says whether to go on. Raises BadRequest for what cannot
-    be replayed, Unavailable (killed, out of a limit).
+    `follow(done, total)` is called every second; what it returns says whether to go on. Raises BadRequest for what
+    cannot be replayed, Unavailable (killed, out of a limit).
     """
     more = {"MPLBACKEND": "svg", "MPLCONFIGDIR": str(folder)}
     child = bounded_process.begin(worker.__name__, folder, limits, more)

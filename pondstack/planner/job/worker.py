@@ -1,8 +1,8 @@
-"""The process that replays, `python -m pondstack.planner.job.worker FOLDER`: files in, files out, bounded by its parent.
+"""The process that replays, `python -m pondstack.planner.job.worker FOLDER`: files in, files out.
 
-The folder holds order.json, and of a cloud's own history instances.jsonl and window.json. It leaves progress.json on the
-way, then summary.txt, page.html and answers.json, the last of which makes the result whole, or error.txt. It ends when
-its parent does: its standard input is closed then.
+The folder holds order.json, and of a cloud's own history instances.jsonl and window.json. It leaves progress.json on
+the way, then summary.txt, page.html and answers.json, the last of which makes the result whole, or error.txt. It ends
+when its parent does: its standard input is closed then.
 """
 
 import json
@@ -101,7 +101,10 @@ def main() -> int:
         text = "it needs more memory than [planner] memory_mib allows: raise that option, or ask for less"
     except ImportError as error:
         last = str(error).strip().splitlines()[-1]
-        text = f"{last}: install pondstack with the extra planner (pip install 'pondstack[planner]'), or raise [planner] memory_mib"
+        hint = (
+            "install pondstack with the extra planner (pip install 'pondstack[planner]'), or raise [planner] memory_mib"
+        )
+        text = f"{last}: {hint}"
     except PondError as error:
         text = error.message
     else:

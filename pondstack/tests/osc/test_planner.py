@@ -60,7 +60,8 @@ def test_one_says_who_asked_for_what_and_what_it_came_to(json_of):
 def test_one_is_asked_for_and_followed(api, openstack):
     thread = carry_out(api, begin, end)
     status, text, progress = openstack(
-        "memory planner run --window-days 7 --set policies=static --set sockets=16 --set pool-shares=0.5,1 --wait -f json"
+        "memory planner run --window-days 7 --set policies=static --set sockets=16 --set pool-shares=0.5,1 --wait "
+        "-f json"
     )
     thread.join()
     assert status == 0
