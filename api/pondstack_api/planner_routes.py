@@ -28,20 +28,6 @@ PLANNER_ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         ),
     },
-    "/planner-jobs/{job}": {
-        "GET": Route(
-            planner_job.show_planner_job, "Show a job of the planner", policies.planner_job.SHOW, _JOB, since=SINCE
-        ),
-        "DELETE": Route(
-            planner_job.remove_planner_job,
-            "Remove a job of the planner",
-            policies.planner_job.DELETE,
-            schemas.base.NOTHING,
-            status=204,
-            since=SINCE,
-            errors=(409,),
-        ),
-    },
     "/planner-jobs/{job}/cancel": {
         "POST": Route(
             planner_job.cancel_planner_job,
@@ -62,5 +48,19 @@ PLANNER_ROUTES: dict[str, dict[str, Route]] = {
             schemas.planner_job.REPORT,
             since=SINCE,
         )
+    },
+    "/planner-jobs/{job}": {
+        "GET": Route(
+            planner_job.show_planner_job, "Show a job of the planner", policies.planner_job.SHOW, _JOB, since=SINCE
+        ),
+        "DELETE": Route(
+            planner_job.remove_planner_job,
+            "Remove a job of the planner",
+            policies.planner_job.DELETE,
+            schemas.base.NOTHING,
+            status=204,
+            since=SINCE,
+            errors=(409,),
+        ),
     },
 }
