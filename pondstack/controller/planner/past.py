@@ -1,7 +1,6 @@
 """Writes down what a cloud tells of its own past, for the process that replays it: no instance is kept in memory."""
 
 import json
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -40,10 +39,11 @@ class Past:
                             f"more than {MOST_INSTANCES} instances are too many: give a shorter --window-days"
                         )
                     lines.writelines(f"{json.dumps(_record(item, untouched))}\n" for item in page)
+        room = ComputeRoom.of(self._placement)
         told = {
             "since": since.isoformat(),
             "until": until.isoformat(),
-            "hosts": asdict(ComputeRoom.of(self._placement)),
+            "hosts": {"number": room.number, "vcpus": room.vcpus, "memory_mib": room.memory_mib},
             "synthetic": synthetic,
         }
         (folder / worker.WINDOW).write_text(json.dumps(told))
