@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pondstack.planner import dram
+from pondstack.planner import dram, variants
 from pondstack.planner.cluster import Outcome
 from pondstack.planner.history import Array, History
 from pondstack.planner.latency import latency_percent
@@ -14,13 +14,14 @@ from pondstack.planner.sizing import Sizes, sizes_of, truly_insensitive_percent
 
 @dataclass(frozen=True)
 class Task:
-    """What to reckon. `share`: of DRAM that is pooled, times what the policy places there."""
+    """What to reckon. `share`: of DRAM that is pooled, times what the policy places there. `variant`: of variants."""
 
     seed: int
     policy: str
     topology: str
     pool_sockets: int
     share: float
+    variant: str = variants.AS_IT_IS
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ def base_of(history: History, settings: Settings) -> Base:
 
 def cell_of(base: Base, task: Task, settings: Settings) -> Cell:
     """Reckon one cell."""
-    history = base.history
+    history, settings = base.history, variants.settings_of(task.variant, settings)
     latency = latency_percent(task.topology, task.pool_sockets, settings)
     sizes = sizes_of(task.policy, history, settings, latency)
+    sizes = variants.sizes_of(task.variant, history, sizes, settings.slice_mib)
     share = task.share * dram.placed_share(history, sizes.pool_mib)
     found = dram.pooled(history, sizes.pool_mib, task.pool_sockets, share, settings, base.limit, base.mib_per_socket)
     outcome, counted = found.outcome, history.counted

@@ -66,13 +66,13 @@ def mib_per_socket(cluster: Cluster, slice_mib: int) -> float:
 
 def placed_share(history: History, pool_mib: Array) -> float:
     """Return what of the memory is meant for pools, by memory and time."""
-    memory = history.memory_mib * _seconds(history)
-    return float((pool_mib * _seconds(history)).sum() / max(1.0, memory.sum()))
+    memory = history.memory_mib * seconds(history)
+    return float((pool_mib * seconds(history)).sum() / max(1.0, memory.sum()))
 
 
 def effective_share(history: History, outcome: Outcome, slice_mib: int) -> float:
     """Return what of the memory was really on pools, by memory and time, of the servers that were placed."""
-    weight = _seconds(history) * ~outcome.rejected
+    weight = seconds(history) * ~outcome.rejected
     return float((outcome.slices * slice_mib * weight).sum() / max(1.0, (history.memory_mib * weight).sum()))
 
 
@@ -83,8 +83,8 @@ def buffer_of(history: History, pool_mib: Array, pool_sockets: int, settings: Se
     outcome = replay(history, pool_mib, plenty, settings)
     mine = (outcome.socket >= 0) & (outcome.socket < pool_sockets) & (outcome.slices > 0) & history.counted
     starts, taken = history.start[mine], outcome.slices[mine]
-    seconds = settings.offline_ms_per_gib / 1000 * settings.slice_mib / 1024
-    back = [float(number + 1) * seconds for count in taken.tolist() for number in range(count)]
+    offline = settings.offline_ms_per_gib / 1000 * settings.slice_mib / 1024
+    back = [float(number + 1) * offline for count in taken.tolist() for number in range(count)]
     events = [Taken(float(at), int(count)) for at, count in zip(starts.tolist(), taken.tolist(), strict=True)]
     return needed(Churn(events, back))
 
@@ -127,14 +127,14 @@ def _none(history: History) -> Array:
     return np.zeros(len(history.start), np.int32)
 
 
-def _seconds(history: History) -> Array:
+def seconds(history: History) -> Array:
     """Return how long each server runs within the trace."""
     return np.maximum(0, np.minimum(history.end, history.last) - history.start).astype(np.float64)
 
 
 def _mean_demand(history: History) -> float:
-    seconds = max(1, history.last - int(history.start[0]))
-    return float((history.memory_mib * _seconds(history)).sum() / seconds / history.sockets)
+    whole = max(1, history.last - int(history.start[0]))
+    return float((history.memory_mib * seconds(history)).sum() / whole / history.sockets)
 
 
 def _most_at_once(history: History, pool_mib: Array, settings: Settings) -> int:

@@ -69,6 +69,35 @@ class Dram:
 
 
 @dataclass(frozen=True)
+class SizeClass:
+    """What a policy puts on pools of servers of over half of `up_to_gib` and up to that, all seeds together.
+
+    `wanted_percent`: whole slices, of their memory by time; `pooled_percent`: servers that get any. Shares are of all
+    servers and of all memory by time.
+    """
+
+    policy: str
+    up_to_gib: float
+    servers_percent: float
+    memory_percent: float
+    wanted_percent: float
+    pooled_percent: float
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """What a policy would save if one thing were otherwise; `gained_percent`: beyond what it does save, by seed."""
+
+    policy: str
+    topology: str
+    pool_sockets: int
+    variant: str
+    saved_percent: Estimate
+    gained_percent: Estimate
+    pool_share_percent: Estimate
+
+
+@dataclass(frozen=True)
 class Slowdown:
     """The slowdown budget: servers that exceed the PDM, after QoS, against 100 - TP (Pond, sections 4.4, 6.4.3, 6.5).
 
@@ -104,7 +133,7 @@ class Energy:
     """Energy with a way to consolidate, and what it saves against none (Zombieland, Fig. 10). Estimates by Table 3.
 
     `history`: "original", or "modified" (memory demand is a multiple of CPU demand). `system`: none, neat, oasis or
-    zombie.
+    zombie. `memory_machines`: that keep memory of others (Oasis's memory servers, zombies); `idle_percent`: of servers.
     """
 
     history: str
@@ -113,6 +142,8 @@ class Energy:
     saved_percent: Estimate
     kwh: Estimate
     awake_hosts: Estimate
+    memory_machines: Estimate
+    idle_percent: Estimate
 
 
 @dataclass(frozen=True)
@@ -150,6 +181,8 @@ class Answers:
     seeds: tuple[int, ...]
     stranding: tuple[Stranding, ...]
     dram: tuple[Dram, ...]
+    size_classes: tuple[SizeClass, ...]
+    counterfactuals: tuple[Counterfactual, ...]
     slowdown: tuple[Slowdown, ...]
     offlining: tuple[Offlining, ...]
     energy: tuple[Energy, ...]

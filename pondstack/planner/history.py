@@ -5,7 +5,7 @@ cluster of the same cloud, and the spread between seeds is that between clusters
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,10 @@ def assumptions(trace: Trace, settings: Settings) -> tuple[str, ...]:
     found, rows = [], trace.servers.height
     for column, text in (
         ("untouched_percent", f"drawn with a median of {settings.truly_untouched_percent:g} % (Pond, section 3.2)"),
-        ("load_percent", f"drawn with a mean of {settings.load_percent:g} %"),
+        (
+            "load_percent",
+            f"drawn with a mean of {settings.load_percent:g} %, {settings.idle_servers_percent:g} % of servers idle",
+        ),
     ):
         unknown = trace.servers[column].null_count()
         if unknown:
@@ -96,12 +99,12 @@ class Sampler:
     def _history(self, some: dict[str, Array], draw: np.random.Generator) -> History:
         settings = self._settings
         first, count = int(some["start"][0]), len(some["start"])
-        return History(
+        found = History(
             start=some["start"],
             end=some["end"],
             cpu=some["cpu"],
             memory_mib=some["memory"],
-            load_percent=_filled(some["load"], 100 * draw.beta(1, _beta(settings), count)),
+            load_percent=100 * draw.beta(1, _beta(settings), count),
             untouched=_filled(some["untouched"] / 100, draw.random(count) ** _power(settings)),
             insensitivity=draw.random(count),
             has_history=draw.random(count),
@@ -112,11 +115,19 @@ class Sampler:
             counted_from=first + int((self._last - first) * settings.warmup_percent / 100),
             last=self._last,
         )
+        idle = draw.random(count) < settings.idle_servers_percent / 100  # drawn last: the other draws stay as they were
+        drawn = np.where(idle, found.load_percent * settings.oasis_idle_percent / 100, found.load_percent)
+        return replace(found, load_percent=_filled(some["load"], drawn))
 
 
 def _beta(settings: Settings) -> float:
-    """Return b of the Beta(1, b) whose mean is the assumed load."""
-    return max(1e-3, 100 / max(0.1, settings.load_percent) - 1)
+    """Return b of the Beta(1, b) from which busy servers are drawn, so that all have the assumed mean.
+
+    Idle ones are such a draw of oasis_idle_percent.
+    """
+    idle = settings.idle_servers_percent / 100
+    whole = 1 - idle + idle * settings.oasis_idle_percent / 100
+    return max(1e-3, 100 * whole / max(0.1, settings.load_percent) - 1)
 
 
 def _power(settings: Settings) -> float:

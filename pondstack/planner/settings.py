@@ -40,7 +40,7 @@ class Settings:
     warmup_percent: float = _of(20.0, "%", "of the history that fills the hosts and counts for nothing", ASSUMED)
     rejected_percent: float = _of(0.1, "%", "of servers that may be rejected for want of memory, pool or not", ASSUMED)
     dram_step_mib: int = _of(256, "MiB", "to which DRAM per socket is searched", ASSUMED)
-    pool_shares: tuple[float, ...] = _of((0.5, 0.75, 1.0, 1.25), "", "sizes of pools, times the placed share", ASSUMED)
+    pool_shares: tuple[float, ...] = _of((0.5, 0.75, 0.85, 1.0), "", "sizes of pools, times the placed share", ASSUMED)
     # The scheduler
     slice_mib: int = _of(DEFAULT_SLICE_MIB, "MiB", "of one slice", "Pond, section 4.1")
     cpu_weight_multiplier: float = _of(1.0, "", "[filter_scheduler] cpu_weight_multiplier", NOVA)
@@ -62,6 +62,9 @@ class Settings:
     truly_insensitive_percent: float = _of(43.0, "%", "of servers, at 182 % latency", "Pond, section 3.3")
     truly_insensitive_far_percent: float = _of(37.0, "%", "of servers, at 222 % latency", "Pond, section 3.3")
     load_percent: float = _of(20.0, "%", "mean load of the vCPUs, where unknown", ASSUMED)
+    idle_servers_percent: float = _of(
+        37.0, "%", "of servers that idle (below oasis_idle_percent), where load is unknown", "GWA-T-12 Bitbrains, Rnd"
+    )
     # The slowdown budget
     pdm_percent: float = _of(5.0, "%", "PDM: slowdown that is tolerated", "Pond, section 6.5")
     target_percent: float = _of(98.0, "%", "TP: of servers that keep within the PDM", "Pond, section 6.5")

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from pondstack.planner.settings import Settings
 from pondstack.planner.trace import Trace
 
-ENGINE = 1
+ENGINE = 2
 """Grows whenever the same inputs give other results: what was kept before is not used then."""
 
 ELSEWHERE = frozenset(

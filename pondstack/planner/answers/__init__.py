@@ -3,11 +3,13 @@
 from pondstack.planner.answers.composer import answer
 from pondstack.planner.figures import (
     Answers,
+    Counterfactual,
     Dram,
     Energy,
     Estimate,
     Money,
     Offlining,
+    SizeClass,
     Slowdown,
     Source,
     Stranding,
@@ -16,11 +18,13 @@ from pondstack.planner.figures import (
 
 __all__ = [
     "Answers",
+    "Counterfactual",
     "Dram",
     "Energy",
     "Estimate",
     "Money",
     "Offlining",
+    "SizeClass",
     "Slowdown",
     "Source",
     "Stranding",

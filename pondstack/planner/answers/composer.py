@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pondstack.planner import money, stranding
-from pondstack.planner.answers import pools, verdict
+from pondstack.planner.answers import causes, pools, verdict
 from pondstack.planner.answers.parts import Grid, base_part, cell_part, energy_part
 from pondstack.planner.cell import Base
 from pondstack.planner.energy.systems import HISTORIES, SYSTEMS
@@ -30,7 +30,8 @@ def answer(
     histories = {seed: sampler.history(seed) for seed in settings.seeds}
     grid = Grid(settings, min(history.sockets for history in histories.values()))
     energies = [(seed, kind, system) for seed in settings.seeds for kind in HISTORIES for system in SYSTEMS]
-    total = len(histories) + len(grid.tasks) + len(energies)
+    tasks = grid.tasks + grid.otherwise
+    total = len(histories) + len(tasks) + len(energies)
 
     def run(parts: Sequence[tuple], done: int) -> dict:
         told = None if progress is None else lambda number: progress(done + number, total)
@@ -41,7 +42,7 @@ def answer(
         seed: Base(history, bases[f"base-{seed}"]["limit"], bases[f"base-{seed}"]["mib_per_socket"])
         for seed, history in histories.items()
     }
-    cells = run([cell_part(found[task.seed], task, settings) for task in grid.tasks], len(bases))
+    cells = run([cell_part(found[task.seed], task, settings) for task in tasks], len(bases))
     used = run(
         [energy_part(histories[seed], seed, kind, system, settings) for seed, kind, system in energies],
         total - len(energies),
@@ -55,6 +56,8 @@ def answer(
         seeds=settings.seeds,
         stranding=stranding.stranding(moments),
         dram=dram,
+        size_classes=causes.size_classes(grid, list(histories.values()), settings),
+        counterfactuals=causes.counterfactuals(grid, cells, found, settings),
         slowdown=slowdown,
         offlining=offlining,
         energy=energy_answers(used, settings),

@@ -10,9 +10,12 @@ from pondstack.planner.energy.systems import SYSTEMS
 from pondstack.planner.history import History
 from pondstack.planner.settings import Settings
 from pondstack.planner.sweep import Record
+from pondstack.planner.variants import VARIANTS
 
 Part = tuple[str, Any, tuple[Any, ...]]
 GIB = 1024
+SIZE = 16
+"""The pool that Pond's own figures are of (section 6.5)."""
 
 
 class Grid:
@@ -29,11 +32,25 @@ class Grid:
         self.tasks = tuple(
             Task(seed, *kind, share) for seed in settings.seeds for kind in self.kinds for share in settings.pool_shares
         )
+        self.asked = tuple(kind for kind in self.kinds if kind[0] == "pond" and kind[1:] == self._asked(settings))
+        self.otherwise = tuple(
+            Task(seed, *kind, share, variant)
+            for seed in settings.seeds
+            for kind in self.asked
+            for share in settings.pool_shares
+            for variant in VARIANTS
+        )
+
+    def _asked(self, settings: Settings) -> tuple[str, int]:
+        """Return topology and size for which causes are looked for: Pond's own figures' size, or the largest."""
+        size = SIZE if SIZE in self.pool_sockets else max(self.pool_sockets, default=0)
+        return next(iter(settings.topologies), ""), size
 
 
 def key_of(task: Task) -> str:
     """Return the key of a cell."""
-    return f"{task.policy}-{task.topology}-{task.pool_sockets}-{task.share:g}-{task.seed}"
+    variant = f"-{task.variant}" if task.variant else ""
+    return f"{task.policy}-{task.topology}-{task.pool_sockets}-{task.share:g}-{task.seed}{variant}"
 
 
 def base_part(seed: int, history: History, settings: Settings) -> Part:

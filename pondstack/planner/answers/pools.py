@@ -9,6 +9,7 @@ from pondstack.planner.figures import Dram, Estimate, Offlining, Slowdown
 from pondstack.planner.latency import extra_ns, latency_percent
 from pondstack.planner.settings import Settings
 from pondstack.planner.sweep import Record
+from pondstack.planner.variants import AS_IT_IS
 
 Kind = tuple[str, str, int]
 Found = tuple[tuple[Dram, ...], tuple[Slowdown, ...], tuple[Offlining, ...]]
@@ -22,17 +23,18 @@ def answers(grid: Grid, cells: Mapping[str, Record], bases: Mapping[int, Base], 
     """
     dram, slowdown, offlining = [], [], []
     for kind in grid.kinds:
-        chosen = _chosen(kind, cells, settings)
-        dram.append(_dram(kind, chosen, bases, settings))
-        slowdown.append(_slowdown(kind, chosen, settings))
-        offlining.append(_offlining(kind, chosen, settings))
+        best = chosen(kind, cells, settings)
+        dram.append(_dram(kind, best, bases, settings))
+        slowdown.append(_slowdown(kind, best, settings))
+        offlining.append(_offlining(kind, best, settings))
     return tuple(dram), tuple(slowdown), tuple(offlining)
 
 
-def _chosen(kind: Kind, cells: Mapping[str, Record], settings: Settings) -> list[Cell]:
-    """Return the cells of all seeds, in their order."""
+def chosen(kind: Kind, cells: Mapping[str, Record], settings: Settings, variant: str = AS_IT_IS) -> list[Cell]:
+    """Return the cells of all seeds, in their order, of the share of DRAM that needs the least."""
     by_share = [
-        [Cell(**cells[key_of(Task(seed, *kind, share))]) for seed in settings.seeds] for share in settings.pool_shares
+        [Cell(**cells[key_of(Task(seed, *kind, share, variant))]) for seed in settings.seeds]
+        for share in settings.pool_shares
     ]
     return min(by_share, key=lambda found: sum(cell.mib_per_socket for cell in found))
 

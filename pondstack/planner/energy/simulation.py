@@ -17,12 +17,17 @@ GIB = 1024
 
 @dataclass(frozen=True)
 class Used:
-    """Energy of the whole time, the mean of awake hosts, and servers that found no room."""
+    """Energy of the whole time, and servers that found no room.
+
+    Means: hosts awake, machines that keep memory of others, servers that are idle (percent).
+    """
 
     kwh: float
     awake_hosts: float
     hosts: int
     rejected: int
+    memory_machines: float
+    idle_percent: float
 
 
 def simulate(history: History, kind: str, system: System, settings: Settings) -> Used:
@@ -35,15 +40,17 @@ def simulate(history: History, kind: str, system: System, settings: Settings) ->
     running = (history.start < first) & (history.end > first)
     for number in np.flatnonzero(running):
         fleet.start(_guest(history, memory, int(number), settings))
-    percents, awake = 0.0, 0
+    percents, awake, keeping, idle = 0.0, 0, 0, 0.0
     for begin in range(first, first + steps * step, step):
         if system.consolidates:
             consolidate(fleet, settings)
         percents += power_percent(fleet, settings)
         awake += len(fleet.awake)
+        keeping += memory_machines(fleet)
+        idle += sum(guest.idle for guest in fleet.guests.values()) / max(1, len(fleet.guests))
         _pass(fleet, history, memory, begin, begin + step, settings)
     kwh = percents / 100 * settings.host_watts / 1000 * step / 3600
-    return Used(kwh, awake / steps, len(fleet.hosts), fleet.rejected)
+    return Used(kwh, awake / steps, len(fleet.hosts), fleet.rejected, keeping / steps, 100 * idle / steps)
 
 
 def host_mib(history: History, settings: Settings) -> int:
@@ -81,12 +88,17 @@ def power_percent(fleet: Fleet, settings: Settings) -> float:
     suspended = profile.asleep_percent["s3"]
     awake = fleet.awake
     asleep = len(fleet.hosts) - len(awake)
-    needed = math.ceil(fleet.remote_mib / fleet.mib)
+    needed = memory_machines(fleet)
     total = sum(profile.awake(host.used / fleet.cpus) for host in awake)
     if fleet.system.extends is Extends.IDLE:
         return total + asleep * suspended + needed * settings.memory_server_percent
     zombies = min(asleep, needed)
     return total + zombies * profile.asleep_percent["sz"] + (asleep - zombies) * suspended
+
+
+def memory_machines(fleet: Fleet) -> int:
+    """Return how many machines keep memory of others: zombies that lend, or memory servers."""
+    return math.ceil(fleet.remote_mib / fleet.mib)
 
 
 def _pass(fleet: Fleet, history: History, memory: Array, begin: int, end: int, settings: Settings) -> None:

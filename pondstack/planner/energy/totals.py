@@ -27,4 +27,6 @@ def _answer(used: Mapping[str, Mapping[str, Any]], kind: str, system: str, setti
         saved_percent=estimate(saved, settings),
         kwh=estimate(kwh, settings),
         awake_hosts=estimate(figures(system, "awake_hosts"), settings),
+        memory_machines=estimate(figures(system, "memory_machines"), settings),
+        idle_percent=estimate(figures(system, "idle_percent"), settings),
     )

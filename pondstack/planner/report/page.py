@@ -20,11 +20,31 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Sequence[Item]], str] | None], ..
         "The effective pool share is what whole slices left of what the policy wanted.",
         charts.saved,
     ),
+    (
+        "counterfactuals",
+        "Why Pond's policy saves no more",
+        "What it would save if one thing were otherwise: smaller slices, no slices kept free, or the same share of all "
+        "servers of one size, which leaves the pool share as it is. Measurements of the cause: no such policy exists.",
+        None,
+    ),
+    (
+        "size_classes",
+        "Pool share by size of server",
+        "Whole slices that the policy wants, of servers up to that size and over half of it, all seeds together.",
+        None,
+    ),
     ("money", "What it saves and costs", "Per socket, over the lifetime. Prices are settings below.", charts.net),
     ("stranding", "Stranded DRAM", "Free memory on sockets without free vCPUs (Pond, Fig. 2).", charts.stranding),
     ("slowdown", "Slowdown budget", "Servers slower than the PDM, after QoS (Pond, sections 4.4 and 6.5).", None),
     ("offlining", "Offlining speed needed", "So that no start waits for memory (Pond, Finding 10).", None),
-    ("energy", "Energy by consolidation", "Power of states by Zombieland, Table 3.", charts.energy),
+    (
+        "energy",
+        "Energy by consolidation",
+        "Power of states by Zombieland, Table 3. Oasis gains on Neat by idle servers only, whose memory stays behind, "
+        "and each of its memory servers takes power all the time: with few idle servers, or memory to spare on hosts, "
+        "it saves no more than Neat.",
+        charts.energy,
+    ),
     ("tiering", "Memory with an SSD tier", "Total cost of memory, hybrid pool, Eq. 1 and 2.", charts.tiering),
 )
 

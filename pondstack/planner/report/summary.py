@@ -12,7 +12,13 @@ SIZE = 16
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """Return at most a screen of text."""
-    return [*_head(document), *_dram(document["answers"]), *_others(document["answers"]), *_verdict(document)]
+    return [
+        *_head(document),
+        *_dram(document["answers"]),
+        *_why(document["answers"]),
+        *_others(document["answers"]),
+        *_verdict(document),
+    ]
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
@@ -43,6 +49,13 @@ def _dram(answers: Mapping[str, Any]) -> Iterator[str]:
         if bought := money.get(_key(item)):
             line += f" {bought['verdict']}"
         yield line
+
+
+def _why(answers: Mapping[str, Any]) -> Iterator[str]:
+    _, *others = answers["counterfactuals"] or (None,)
+    if others:
+        gained = ", ".join(f"{item['variant']} {text.estimate(item['saved_percent'], '%')}" for item in others)
+        yield f"  {others[0]['policy']} if: {gained}"
 
 
 def _others(answers: Mapping[str, Any]) -> Iterator[str]:

@@ -57,6 +57,21 @@ COLUMNS: Mapping[str, Mapping[str, Callable[[Item], str]]] = {
         "pool latency": lambda item: f"+{item['extra_latency_ns']:g} ns, {item['latency_percent']:.0f} %",
         "saved by seed, %": _seeds,
     },
+    "counterfactuals": {
+        **_POOL,
+        "if": _word("variant"),
+        "DRAM saved": _of("saved_percent", "%"),
+        "gained by it": _of("gained_percent", "points"),
+        "effective pool share": _of("pool_share_percent", "%"),
+    },
+    "size_classes": {
+        "policy": _word("policy"),
+        "up to, GiB": _number("up_to_gib", 0),
+        "of servers, %": _number("servers_percent"),
+        "of memory, %": _number("memory_percent"),
+        "wanted on pools, %": _number("wanted_percent"),
+        "servers that get any, %": _number("pooled_percent"),
+    },
     "slowdown": {
         **_POOL,
         "touch pool memory": _of("touching_percent", "%", 2),
@@ -77,6 +92,8 @@ COLUMNS: Mapping[str, Mapping[str, Callable[[Item], str]]] = {
         "saved": _of("saved_percent", "%"),
         "kWh": _of("kwh"),
         "hosts awake": _of("awake_hosts"),
+        "machines that keep memory of others": _of("memory_machines"),
+        "idle servers": _of("idle_percent", "%"),
     },
     "tiering": {
         "R": lambda item: f"{item['overcommit_ratio']:g}",

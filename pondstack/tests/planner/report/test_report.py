@@ -110,7 +110,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 
 def test_the_page_shows_each_figure_with_its_interval_its_command_and_its_seeds() -> None:
     shown = page.html(made())
-    assert shown.count("Made by <code>pondstack-planner run cloud.parquet") == 7
+    assert shown.count("Made by <code>pondstack-planner run cloud.parquet") == 9
     assert "&#39;&lt;report&gt;.html&#39;" in shown
     assert "<td>7.1 % (5.6 to 8.4)</td>" in shown
     assert "<td>5.1, 7.1, 9.1</td>" in shown
