@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions demo-consolidation failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan planner bench-predict bench-signatures bench-ml bench-planner bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions demo-consolidation failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan planner bench-predict bench-signatures bench-ml bench-planner bench-import bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -114,6 +114,9 @@ bench-predict: setup ## Time of deciding a split in nova-scheduler's process, ag
 
 bench-planner: setup ## The planner's replay beside CloudSim Plus, and up to ten million servers (SERVERS, HOSTS, ROUNDS; mvn, java)
 	@$(PYTHON) -m bench.planner.speed $(call option,servers,SERVERS) $(call option,rounds,ROUNDS)
+
+bench-import: setup ## The peak of memory of an import by pondstack-planner, of a generated trace, SYNTHETIC (GIB of the file, MOST GiB of memory)
+	@$(PYTHON) -m bench.planner.import_memory $(call option,gib,GIB) $(call option,most-gib,MOST)
 
 bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
 	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)
