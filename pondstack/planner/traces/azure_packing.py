@@ -41,8 +41,7 @@ AT_ONCE = 100_000
 
 def read(path: Path, options: Options) -> Imported:
     """Read the database; raises BadRequest, without the size of a host as well."""
-    if options.host_vcpus < 1 or options.host_gib <= 0:
-        raise BadRequest(f"{path} has sizes as shares of a machine: give --host-vcpus and --host-gib, of one host")
+    options.check_host(path)
     pieces = list(_pieces(path))
     frame = polars.concat(pieces) if pieces else polars.DataFrame(schema=SCHEMA)
     start = polars.col("start_seconds").cast(polars.Float64, strict=False)

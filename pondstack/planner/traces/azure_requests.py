@@ -45,7 +45,7 @@ def read(path: Path, options: Options) -> Imported:
 
 
 def _drawn(frame: polars.LazyFrame, seed: int) -> polars.LazyFrame:
-    low, high, arrival = (_number(name) for name in ("low", "high", "start_seconds"))
+    low, high, arrival = (lines.number(name) for name in ("low", "high", "start_seconds"))
     start = arrival + chance.uniform(polars.col(lines.ROW), 2 * seed) * BIN_SECONDS
     lifetime = low + chance.uniform(polars.col(lines.ROW), 2 * seed + 1) * (high - low)
     known = low.is_between(0, high) & (high <= rows.MOST_SECONDS)
@@ -56,7 +56,3 @@ def _drawn(frame: polars.LazyFrame, seed: int) -> polars.LazyFrame:
         unbounded=~known.fill_null(False),
         arrival=arrival + BIN_SECONDS,
     )
-
-
-def _number(name: str) -> polars.Expr:
-    return polars.col(name).cast(polars.Float64, strict=False)

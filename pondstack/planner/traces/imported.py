@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pondstack.domain.errors import BadRequest
 from pondstack.planner.trace import Trace
 
 
@@ -38,6 +39,12 @@ class Options:
     host_vcpus: int = 0
     host_gib: float = 0.0
     end_seconds: int | None = None
+
+    def check_host(self, path: Path, *, vcpus: bool = True) -> None:
+        """Raise BadRequest unless the host is given whose shares are in a source; `vcpus`: also of its vCPUs."""
+        if self.host_gib <= 0 or (vcpus and self.host_vcpus < 1):
+            wanted = "--host-vcpus and --host-gib" if vcpus else "--host-gib"
+            raise BadRequest(f"{path} has sizes as shares of a machine: give {wanted}, of one host")
 
 
 Loader = Callable[[Path, Options], Imported]

@@ -6,7 +6,7 @@ such a row has too many fields. Files that end in .gz are unpacked as they are r
 
 import gzip
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars
@@ -14,7 +14,7 @@ from polars.exceptions import ComputeError, PolarsError
 
 from pondstack.domain.errors import BadRequest
 
-LINE, ROW, WIDTH, CUT = "line", "row", "width", "cut"
+LINE, ROW, WIDTH, WHOLE, CUT = "line", "row", "width", "whole", "cut"
 
 
 def header(path: Path, separator: str = ",") -> list[str]:
@@ -53,6 +53,58 @@ def columns(path: Path, wanted: Mapping[str, int], width: int, *, separator: str
             *(polars.when(found != "").then(found).alias(name) for name, found in text.items()),
         )
     )
+
+
+def rules(present: Sequence[str]) -> list[tuple[str, polars.Expr]]:
+    """Return the reasons to drop a line as such, of those columns of lines that a frame has."""
+    found = {
+        WIDTH: ("it has another number of fields", ~polars.col(WIDTH)),
+        WHOLE: ("it is no JSON object", ~polars.col(WHOLE)),
+        CUT: ("the file ends within it", polars.col(CUT)),
+    }
+    return [rule for name, rule in found.items() if name in present]
+
+
+def objects(path: Path, wanted: Mapping[str, Sequence[str]]) -> polars.LazyFrame:
+    """Return `row` (its line, from 1), `whole` (whether it has a JSON object), `cut`, and the wanted values as text.
+
+    The object is what is from the first brace of a line on: logs have words ahead of it. `wanted`: paths of JSONPath by
+    name, of which the first one that is there counts. An empty text is null; empty lines are no rows. An object in the
+    field `oslo.message` of another one counts for that one: the envelope of oslo.messaging.
+    """
+    line = polars.col(LINE).str.extract(r"(\{.*)$", 1)
+    opened = polars.coalesce(line.str.json_path_match("$['oslo.message']"), line)
+    return (
+        polars.scan_lines(path, name=LINE, row_index_name=ROW, row_index_offset=1)
+        .filter(polars.col(LINE).str.strip_chars() != "")
+        .select(
+            polars.col(ROW),
+            opened.alias(LINE),
+            opened.str.json_path_match("$").str.starts_with("{").fill_null(False).alias(WHOLE),
+            (polars.col(ROW) == _unended(path)).alias(CUT),
+        )
+        .select(ROW, WHOLE, CUT, *(_value(paths).alias(name) for name, paths in wanted.items()))
+    )
+
+
+def _value(paths: Sequence[str]) -> polars.Expr:
+    found = polars.coalesce(polars.col(LINE).str.json_path_match(path) for path in paths)
+    return polars.when(found != "").then(found)
+
+
+def number(name: str) -> polars.Expr:
+    """Return a column of text as numbers; null where it is none."""
+    return polars.col(name).cast(polars.Float64, strict=False)
+
+
+def files(path: Path, *endings: str) -> list[Path]:
+    """Return a file itself, or a folder's files with these endings, by name. Raises BadRequest for none."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(item for item in path.iterdir() if item.name.endswith(endings))
+    if not found:
+        raise BadRequest(f"{path} has no file that ends in {' or '.join(endings)}")
+    return found
 
 
 def _unended(path: Path) -> int:

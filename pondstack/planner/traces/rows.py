@@ -18,6 +18,8 @@ OPTIONAL = ("end_seconds", "load_percent", "untouched_percent")
 MOST_SECONDS = 1e11
 MOST_VCPUS = 65_536
 MOST_MIB = 1 << 40
+BAD_VCPUS = f"vcpus is not over 0 and up to {MOST_VCPUS}"
+BAD_MEMORY = f"memory_mib is not from 1 to {MOST_MIB}"
 SCHEMA: Mapping[str, Any] = {
     "start_seconds": polars.Int64,
     "end_seconds": polars.Int64,
@@ -53,7 +55,7 @@ def imported(
     """
     present = frame.collect_schema().names()
     typed = frame.with_columns(*_numbers(present, scales or {}), *_absent(present), *_raw(present))
-    judged = typed.with_columns(_reason([*rules, *_rules(present)]))
+    judged = typed.with_columns(reason([*rules, *_rules(present)]))
     try:
         rows, good, dropped = _collect(judged, present, last_start)
     except (PolarsError, OSError) as error:
@@ -63,19 +65,20 @@ def imported(
     good, repeated = _once(good, ID in present)
     dropped += repeated
     if good.is_empty():
-        raise _nothing(source, rows, dropped)
+        raise nothing(source, rows, dropped)
     if last_start is not None:
         end_seconds = good["last"].max()  # type: ignore[assignment]
     end = end_seconds if options.end_seconds is None else options.end_seconds
     servers, ends, more, late = _placed(good, end)
     dropped = sorted([*dropped, *late], key=lambda item: item.first_row)
     if servers.is_empty():
-        raise _nothing(source, rows, dropped)
+        raise nothing(source, rows, dropped)
     trace = Trace(options.name or Path(source).name, origin, servers, ends, tuple(dropped))
     return Imported(trace, rows, (*notes, *more), hosts)
 
 
-def _nothing(source: Path | str, rows: int, dropped: Sequence[Dropped]) -> BadRequest:
+def nothing(source: Path | str, rows: int, dropped: Sequence[Dropped]) -> BadRequest:
+    """Return why a source has no server."""
     why = "; ".join(f"{item.rows} rows: {item.reason} (first: {item.first_row})" for item in dropped)
     return BadRequest(f"{source}: none of its {rows} rows is a server. {why or 'It is empty'}; is it that format?")
 
@@ -103,8 +106,6 @@ def _raw(present: Sequence[str]) -> list[polars.Expr]:
 
 def _rules(present: Sequence[str]) -> list[tuple[str, polars.Expr]]:
     column = polars.col
-    wide = [("it has another number of fields", ~column(lines.WIDTH))] if lines.WIDTH in present else []
-    wide += [("the file ends within it", column(lines.CUT))] if lines.CUT in present else []
     named = [("its id is missing", column(ID).is_null())] if ID in present else []
     unread = [
         (f"{name} is no number", column(f"{name}_given") & ~column(name).is_finite().fill_null(False))
@@ -112,7 +113,7 @@ def _rules(present: Sequence[str]) -> list[tuple[str, polars.Expr]]:
         if name in present
     ]
     return [
-        *wide,
+        *lines.rules(present),
         *named,
         (
             "start_seconds is no number within 3,000 years",
@@ -121,20 +122,25 @@ def _rules(present: Sequence[str]) -> list[tuple[str, polars.Expr]]:
         *unread,
         ("end_seconds is no number within 3,000 years", column("end_seconds").abs() > MOST_SECONDS),
         ("it ends before it starts", column("end_seconds") < column("start_seconds")),
-        (
-            f"vcpus is not over 0 and up to {MOST_VCPUS}",
-            ~column("vcpus").is_between(0, MOST_VCPUS, closed="right").fill_null(False),
-        ),
-        (
-            f"memory_mib is not from 1 to {MOST_MIB}",
-            ~column("memory_mib").is_between(1, MOST_MIB).fill_null(False),
-        ),
+        (BAD_VCPUS, ~sound_vcpus()),
+        (BAD_MEMORY, ~sound_memory()),
         ("load_percent is not from 0 to 100", ~column("load_percent").is_between(0, 100)),
         ("untouched_percent is not from 0 to 100", ~column("untouched_percent").is_between(0, 100)),
     ]
 
 
-def _reason(rules: Sequence[tuple[str, polars.Expr]]) -> polars.Expr:
+def sound_vcpus() -> polars.Expr:
+    """Say whether the vCPUs of a row can be those of a server."""
+    return polars.col("vcpus").is_between(0, MOST_VCPUS, closed="right").fill_null(False)
+
+
+def sound_memory() -> polars.Expr:
+    """Say whether the memory of a row can be that of a server."""
+    return polars.col("memory_mib").is_between(1, MOST_MIB).fill_null(False)
+
+
+def reason(rules: Sequence[tuple[str, polars.Expr]]) -> polars.Expr:
+    """Return the column `reason`: the first rule that a row breaks, null where it breaks none."""
     return polars.coalesce(*(polars.when(wrong.fill_null(False)).then(polars.lit(why)) for why, wrong in rules)).alias(
         REASON
     )
