@@ -17,6 +17,7 @@ STEPS = {
     "wire-values": 600,
     "hostile-host": 150,
     "sockets": 200,
+    "traces": 12,
     "native-code": 0,
     "block-devices": 10,
 }

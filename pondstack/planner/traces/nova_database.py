@@ -76,6 +76,10 @@ def read(source: str, window: Window, options: Options) -> Imported:
                 notes.append(f"{name}: tables {', '.join(tables)}")
         except ArgumentError as error:
             raise BadRequest(f"{error}; wanted: mysql+pymysql://user:password@host/nova_cell1") from error
+        except (ValueError, TypeError, OverflowError) as error:
+            # SQLite keeps what a column is not of: a server that is guessed from it would be worse than none.
+            where = make_url(url).render_as_string(hide_password=True)
+            raise BadRequest(f"{where} has a value that is none of Nova's: {error}; restore it again") from error
         except SQLAlchemyError as error:
             raise Unavailable(f"{make_url(url).render_as_string(hide_password=True)}: {error}") from error
     return instances.imported(NAME, found, window, options, NAME, notes, hosts if hosts.number else None)
@@ -108,10 +112,10 @@ def _instances(connection: Connection, name: str, window: Window) -> Iterator[In
     for row in connection.execution_options(yield_per=10_000).execute(query):
         gone = row.deleted != 0 or row.terminated_at is not None
         yield Instance(
-            uuid=row.uuid,
-            project_id=row.project_id or "",
-            vcpus=row.vcpus,
-            memory_mib=row.memory_mb,
+            uuid=row.uuid if row.uuid is None else _text(row.uuid),
+            project_id=_text(row.project_id or ""),
+            vcpus=row.vcpus if row.vcpus is None else float(row.vcpus),
+            memory_mib=row.memory_mb if row.memory_mb is None else float(row.memory_mb),
             started=_utc(row.launched_at),
             ended=_utc(row.terminated_at or row.deleted_at) if gone else None,
         )
@@ -128,6 +132,12 @@ def _hosts(connection: Connection) -> Hosts:
 
 def _sum(one: Hosts, other: Hosts) -> Hosts:
     return Hosts(one.number + other.number, one.vcpus + other.vcpus, one.memory_mib + other.memory_mib)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _utc(moment: datetime | None) -> datetime | None:

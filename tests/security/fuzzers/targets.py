@@ -8,6 +8,7 @@ from tests.security.fuzzers.native_code import BlockDevices, NativeCode
 from tests.security.fuzzers.sockets import Sockets
 from tests.security.fuzzers.state_files import StateFiles
 from tests.security.fuzzers.target import Target
+from tests.security.fuzzers.traces import Traces
 from tests.security.fuzzers.wire_values import WireValues
 
 TARGETS: dict[str, Callable[[int], Target]] = {
@@ -16,6 +17,7 @@ TARGETS: dict[str, Callable[[int], Target]] = {
     "wire-values": WireValues,
     "hostile-host": HostileHost,
     "sockets": Sockets,
+    "traces": Traces,
     "native-code": NativeCode,
     "block-devices": BlockDevices,
 }

@@ -100,3 +100,17 @@ def test_a_password_is_not_shown() -> None:
     with pytest.raises(Unavailable) as refused:
         nova_database.read("mysql+pymysql://user:hush@127.0.0.1:9/nova", WINDOW, Options("mine"))
     assert "hush" not in refused.value.message
+
+
+@pytest.mark.parametrize(("column", "value"), [("launched_at", "noon"), ("vcpus", "many"), ("uuid", 7)])
+def test_a_value_that_is_none_of_novas_is_refused(tmp_path: Path, column: str, value: object) -> None:
+    url = cell(tmp_path)
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE instances RENAME TO typed")
+        connection.exec_driver_sql(f"CREATE TABLE instances ({INSTANCE.replace(' text', '').replace(' int', '')})")
+        connection.exec_driver_sql("INSERT INTO instances SELECT * FROM typed")
+        connection.exec_driver_sql(f"UPDATE instances SET {column} = ?", (value,))
+    engine.dispose()
+    with pytest.raises(BadRequest, match=r"cell1\.sqlite has a value that is none of Nova's"):
+        nova_database.read(url, WINDOW, Options("mine"))
