@@ -101,8 +101,8 @@ MUTANTS = (
         "pondstack/planner/traces/events.py",
         "before = polars.col(THERE).shift().fill_null(False) & ~first",
         "before = polars.col(THERE).shift().fill_null(False)",
-        (f"{_TRACES}/test_alibaba.py::test_containers_of_2018_with_their_repeated_rows",),
-        "a container goes on where another one was",
+        (f"{_TRACES}/test_google.py::test_tasks_of_one_size_that_never_end_are_as_many_servers",),
+        "of tasks that have the same size one alone is replayed",
     ),
     Mutant(
         "offloaded_servers_stay",

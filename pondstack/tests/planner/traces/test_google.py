@@ -112,3 +112,9 @@ def test_events_in_any_order_tell_the_same(tmp_path: Path) -> None:
     other = google_2011.read(path, HOST)
     assert other.trace.servers.equals(sorted_ones.trace.servers)
     assert any("start before the row ahead" in note for note in other.notes)
+
+
+def test_tasks_of_one_size_that_never_end_are_as_many_servers(tmp_path: Path) -> None:
+    path = tmp_path / "task_events.csv"
+    path.write_text("".join(task(10, 1, str(number)) for number in range(8)))
+    assert google_2011.read(path, HOST).trace.servers.height == 8
