@@ -128,4 +128,12 @@ MUTANTS = [
         ("pondstack/tests/controller/reconcile/rules/test_loans.py::test_a_migration_holds_the_claim_at_the_source",),
         "a guest that runs while its move begins loses its buffers",
     ),
+    Mutant(
+        "pool_memory_is_left_out_of_a_live_migration",
+        f"{_COMPUTE}/remote/guests.py",
+        "        if znuma.on_files(self._host.get_guest(instance).get_xml_desc()):\n",
+        "        if False:\n",
+        (f"{_TESTS}/remote/test_remote_guests.py::test_qemu_leaves_no_pool_memory_out",),
+        "a guest's pool memory is empty after its move",
+    ),
 ]

@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from oslo_service import loopingcall
 
 from pondstack_nova import pins
+from pondstack_nova.compute import znuma
 from pondstack_nova.compute.remote import monitor
 from pondstack_nova.compute.remote import node as remote_node
 from pondstack_nova.compute.remote.life import remote_mib_of
@@ -104,10 +105,18 @@ class RemoteGuests:
     # Live migration: the data planes have its memory, and QEMU leaves that out.
 
     def _pond_check_leaves(self, instance: Any) -> None:
-        """Raise MigrationPreCheckError where QEMU itself might fetch a guest's memory at the destination."""
-        if remote_mib_of(instance) and CONF.libvirt.live_migration_permit_post_copy:
+        """Raise MigrationPreCheckError where QEMU itself might fetch a guest's memory, or leave too much of it out."""
+        if not remote_mib_of(instance):
+            return
+        if CONF.libvirt.live_migration_permit_post_copy:
             raise exception.MigrationPreCheckError(
                 reason="a server with remote memory is not migrated with [libvirt] live_migration_permit_post_copy"
+            )
+        # QEMU leaves out all shared files, or none. These slices are copied into others, at the destination.
+        if znuma.on_files(self._host.get_guest(instance).get_xml_desc()):
+            raise exception.MigrationPreCheckError(
+                reason="a server with remote memory whose pool memory is a file is not migrated live: QEMU would leave "
+                "both out of what it sends, and the content of its pool memory would be lost; migrate it cold"
             )
 
     def _pond_leave_out_memory(self, guest: Any, instance: Any, *, on: bool) -> None:

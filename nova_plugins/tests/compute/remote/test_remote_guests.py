@@ -22,6 +22,13 @@ CONF = nova.conf.CONF
 REMOTE, PLAIN = {"pond:remote_mb": "1024"}, {"pond:policy": "local"}
 
 
+def pooled(access: str) -> str:
+    """Return the XML of a guest whose first node is served, with `access` to one on pool memory."""
+    cells = f"<cell id='0' cpus='0' memAccess='shared' memory='2097152'/><cell id='1' {access} memory='1048576'/>"
+    nodes = "<numatune><memnode cellid='1' mode='strict' nodeset='1'/></numatune>"
+    return f"<domain>{nodes}<cpu><numa>{cells}</numa></cpu></domain>"
+
+
 class Nova:
     """Stands for LibvirtDriver; `steps` is what happened to the guest, in order."""
 
@@ -29,6 +36,7 @@ class Nova:
         self.steps: list[str] = []
         self.states = [power_state.RUNNING]
         self.breaks = False
+        self.xml = pooled("")
         self.disk = vconfig.LibvirtConfigGuestDisk()
         self.disk.source_type, self.disk.driver_cache, self.disk.target_dev = "file", "none", "vdb"
         self._host = SimpleNamespace(get_guest=lambda _instance: self.guest())
@@ -41,6 +49,7 @@ class Nova:
             poweroff=lambda: self.steps.append("poweroff"),
             shutdown=lambda: self.steps.append("shutdown"),
             get_power_state=lambda _host: self.states.pop(0) if len(self.states) > 1 else self.states[0],
+            get_xml_desc=lambda: self.xml,
         )
 
     def _create_guest(
@@ -212,6 +221,16 @@ def test_qemu_fetches_no_memory_itself(ours: Ours) -> None:
         ours._pond_check_leaves(guest(PLAIN))
     finally:
         CONF.clear_override("live_migration_permit_post_copy", group="libvirt")
+
+
+def test_qemu_leaves_no_pool_memory_out(ours: Ours) -> None:
+    """With x-ignore-shared QEMU sends none of its shared files, and the destination's slices are others, and empty."""
+    ours.xml = pooled("memAccess='shared'")
+    with pytest.raises(exception.MigrationPreCheckError, match="pool memory would be lost; migrate it cold"):
+        ours._pond_check_leaves(guest(REMOTE))
+    ours._pond_check_leaves(guest(PLAIN))
+    ours.xml = pooled("")  # on a node of the host, which is no file
+    ours._pond_check_leaves(guest(REMOTE))
 
 
 def test_what_qemus_monitor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
