@@ -1,10 +1,10 @@
-"""Client of the agents for the doorbells of hosts that sleep (since 1.19); part of pondstack.rpc.agent_api.AgentAPI."""
+"""Client of the agents for the doorbells of hosts that sleep (since 1.18); part of pondstack.rpc.agent_api.AgentAPI."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DOORBELL_VERSION = "1.19"
+DOORBELL_VERSION = "1.18"
 """The version that these came with; an older agent raises oslo.messaging's UnsupportedVersion."""
 
 

@@ -1,11 +1,11 @@
-"""Client of the controllers for jobs of the planner (since 1.21); part of ControllerAPI."""
+"""Client of the controllers for jobs of the planner (since 1.20); part of ControllerAPI."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-PLANNER_VERSION = "1.21"
+PLANNER_VERSION = "1.20"
 """The version that jobs of the planner came with."""
 
 

@@ -1,4 +1,4 @@
-"""RPC endpoint of the leading controller for jobs of the planner (since 1.21); see ControllerAPI."""
+"""RPC endpoint of the leading controller for jobs of the planner (since 1.20); see ControllerAPI."""
 
 from typing import Any, Protocol
 

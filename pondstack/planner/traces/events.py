@@ -67,7 +67,8 @@ def part(path: Path, frame: polars.LazyFrame, rules: Sequence[tuple[str, polars.
     except (PolarsError, OSError) as error:
         raise lines.unreadable(path, error) from error
     dropped = tuple(Dropped(item[rows.REASON], item["rows"], item["first"]) for item in why.to_dicts())
-    return Part(*numbers.row(0), found, dropped)
+    every, unused = numbers.row(0)
+    return Part(every, unused, found, dropped)
 
 
 def _rules(present: Sequence[str], more: Sequence[tuple[str, polars.Expr]]) -> list[tuple[str, polars.Expr]]:

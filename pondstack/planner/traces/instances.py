@@ -24,9 +24,12 @@ _FRAME = {
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance; times by the cloud's clock, in UTC. `started` None: it never was. `ended` None: it still runs."""
+    """An instance; times by the cloud's clock, in UTC. `started` None: it never was. `ended` None: it still runs.
 
-    uuid: str
+    `uuid` None: its row has none, and is dropped.
+    """
+
+    uuid: str | None
     project_id: str
     vcpus: float | None
     memory_mib: float | None

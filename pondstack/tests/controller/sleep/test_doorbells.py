@@ -91,7 +91,7 @@ def test_others_are_connected_before_a_host_is_told_to_sleep():
     ("errors", "connected"),
     [
         ({"arm_h1": HostUnusable("no transport")}, ()),
-        ({"arm_h1": oslo_messaging.RPCVersionCapError(version="1.19", version_cap="1.17")}, ()),
+        ({"arm_h1": oslo_messaging.RPCVersionCapError(version="1.18", version_cap="1.17")}, ()),
         ({"connect_h2": Unavailable("no route")}, ("h3",)),
         ({"connect_h2": oslo_messaging.MessagingTimeout()}, ("h3",)),
     ],
