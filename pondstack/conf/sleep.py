@@ -93,8 +93,9 @@ OPTIONS: list[cfg.Opt] = [
         default=2,
         min=0,
         max=16,
-        help="How many hosts that are awake are connected to the doorbell of one before it sleeps by a driver that has "
-        "one, so that one of them can wake it by RDMA; in vain it is called over the bus. 0: over the bus only.",
+        help="How many hosts that are awake (a count) are connected to the doorbell of one before it sleeps by a "
+        "driver that has one, so that one of them can wake it by RDMA; in vain it is called over the bus. 0: over the "
+        "bus only.",
     ),
     cfg.StrOpt(
         "bmc_file",

@@ -12,7 +12,7 @@ from tests.security.fuzzers.targets import TARGETS, attacked
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {
-    "api": 126,
+    "api": 138,
     "state-files": 100,
     "wire-values": 600,
     "hostile-host": 150,

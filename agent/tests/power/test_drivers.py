@@ -60,6 +60,7 @@ def cgroups(tmp_path):
 def child():
     """A process that another one, which stands for the host's, has started."""
     made = subprocess.Popen(["sh", "-c", "sleep 601 & wait; exit 0 # the-agent-of-h1"])
+    assert wait_until(lambda: bool(psutil.Process(made.pid).children()), SECONDS)
     yield psutil.Process(made.pid)
     for process in (*psutil.Process(made.pid).children(), psutil.Process(made.pid)):
         process.send_signal(signal.SIGCONT)

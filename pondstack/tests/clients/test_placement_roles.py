@@ -32,6 +32,7 @@ CALLS: dict[str, Callable[[Placement], Any]] = {
     "set_inventory": lambda found: found.set_inventory(POOL, RESOURCE_CLASS, SOME),
     "inventory": lambda found: found.inventory(POOL, RESOURCE_CLASS),
     "inventories": lambda found: found.inventories(POOL),
+    "usages": lambda found: found.usages(POOL),
     "claim": lambda found: found.claim(POOL, RESOURCE_CLASS, {OURS: 1024}),
     "allocations_of": lambda found: found.allocations_of(POOL),
     "held_by": lambda found: found.held_by(OURS),

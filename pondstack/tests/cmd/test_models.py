@@ -9,6 +9,7 @@ import pytest
 from oslo_config import cfg
 from sqlalchemy import update
 
+from pondstack import bounded_process
 from pondstack.cmd import manage, status
 from pondstack.controller.service import register_opts
 from pondstack.db.connection.engine import Database
@@ -26,7 +27,7 @@ NOW = lifetimes.end(ITEMS).isoformat()
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Beside other tests a child of the least priority waits for all of them: minutes, where it needs seconds."""
-    monkeypatch.setattr(sandbox, "NICENESS", 0)
+    monkeypatch.setattr(bounded_process, "NICENESS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +194,7 @@ def test_limits_end_a_training(run, file, configuration, options, told, monkeypa
     if "seconds" in options:
         monkeypatch.setattr(subprocess.Popen, "wait", _too_long(subprocess.Popen.wait))
     else:
-        monkeypatch.setattr(sandbox, "MIB", 64 * 1024)  # 64 MiB: less than the imports take
+        monkeypatch.setattr(bounded_process, "MIB", 64 * 1024)  # 64 MiB: less than the imports take
     code, text = run("train", "--from", file, "--now", NOW)
     assert (code, told in text) == (1, True), text
     assert models(configuration) == {}

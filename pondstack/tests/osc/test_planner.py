@@ -71,7 +71,7 @@ def test_one_is_asked_for_and_followed(api, openstack):
     assert found["source"] == "cloud"
     for word in ("window_days=7", "policies=static", "sockets=16", "pool_shares=0.5,1"):
         assert word in found["order_text"]
-    assert "is queued" in progress
+    assert "is ended, 20 of 20 parts" in progress
 
 
 def test_one_that_fails(api, openstack):

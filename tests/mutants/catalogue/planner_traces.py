@@ -43,8 +43,8 @@ MUTANTS = (
     Mutant(
         "cut_off_line_is_guessed",
         "pondstack/planner/traces/lines.py",
-        "            (polars.col(ROW) == _unended(path)).alias(CUT),\n",
-        "            polars.lit(False).alias(CUT),\n",
+        "            (polars.col(ROW) == _unended(path)).alias(CUT),\n            *(polars.when(found",
+        "            polars.lit(False).alias(CUT),\n            *(polars.when(found",
         (f"{_PLAIN}::test_a_last_line_without_its_end_is_not_guessed",),
         "of 114.75 GiB the file was cut off after 11, and a server of 11 GiB is replayed",
     ),
@@ -138,9 +138,9 @@ MUTANTS = (
     ),
     Mutant(
         "whole_hosts_for_sockets",
-        "pondstack/cmd/planner_options.py",
-        "sockets = hosts.number * wanted.sockets_per_host",
-        "sockets = hosts.number",
+        "pondstack/planner/settings.py",
+        "sockets = number * sockets_per_host",
+        "sockets = number",
         ("pondstack/tests/cmd/test_planner.py::test_hosts_of_the_trace_are_the_cloud_unless_another_one_is_given",),
         "sockets twice as large strand less memory",
     ),

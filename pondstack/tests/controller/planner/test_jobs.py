@@ -300,6 +300,9 @@ class Cloud:
     def inventories(self, _uuid):
         return {"VCPU": Inventory(8, 0, 1, 1, 8, 2.0), "MEMORY_MB": Inventory(4096, 96, 1, 1, 4096)}
 
+    def usages(self, _uuid):
+        return {"VCPU": 3, "MEMORY_MB": 1024}
+
     def lifetimes(self, chosen):
         assert (chosen.until - chosen.since, chosen.min_coverage) == (timedelta(days=7), 0.5)
         known = {"instance_uuid": "b", "memory_mib": 4096}
