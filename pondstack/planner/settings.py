@@ -12,6 +12,14 @@ NOVA = "Nova's default"
 OURS = "pondstack's default"
 POLICIES = ("static", "pond", "oracle")
 TOPOLOGIES = ("emc", "switch")
+SMALL_SLICE_MIB = 128
+SMALL_SLICES, NO_BUFFER, EVEN = "small-slices", "no-buffer", "even"
+VARIANTS: Mapping[str, str] = {
+    SMALL_SLICES: f"slices of {SMALL_SLICE_MIB} MiB",
+    NO_BUFFER: "no slices kept free",
+    EVEN: "the same share for all servers of one size",
+}
+"""What could be otherwise with Pond's policy, to find out what keeps it from saving more; see variants.py."""
 POSITIVE = ("sockets", "vcpus_per_socket", "dram_step_mib", "slice_mib", "energy_step_seconds", "resamples")
 
 

@@ -3,24 +3,16 @@
 None of it can be bought or configured: these are measurements of a cause, and no offers.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from pondstack.planner.dram import seconds
 from pondstack.planner.history import History
-from pondstack.planner.settings import Settings
+from pondstack.planner.settings import EVEN, NO_BUFFER, SMALL_SLICE_MIB, SMALL_SLICES, Settings
 from pondstack.planner.sizing import Sizes
 
-SMALL_SLICE_MIB = 128
-SMALL_SLICES, NO_BUFFER, EVEN = "small-slices", "no-buffer", "even"
 AS_IT_IS = ""
-VARIANTS: Mapping[str, str] = {
-    SMALL_SLICES: f"slices of {SMALL_SLICE_MIB} MiB",
-    NO_BUFFER: "no slices kept free",
-    EVEN: "the same share for all servers of one size",
-}
 
 
 def settings_of(variant: str, settings: Settings) -> Settings:

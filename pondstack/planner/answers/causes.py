@@ -12,10 +12,10 @@ from pondstack.planner.estimate import estimate
 from pondstack.planner.figures import Counterfactual, SizeClass
 from pondstack.planner.history import Array, History
 from pondstack.planner.latency import latency_percent
-from pondstack.planner.settings import Settings
+from pondstack.planner.settings import VARIANTS, Settings
 from pondstack.planner.sizing import sizes_of
 from pondstack.planner.sweep import Record
-from pondstack.planner.variants import AS_IT_IS, VARIANTS
+from pondstack.planner.variants import AS_IT_IS
 
 
 def counterfactuals(

@@ -8,9 +8,8 @@ from pondstack.planner.cell import Base, Task, base_of, cell_of
 from pondstack.planner.energy.simulation import simulate
 from pondstack.planner.energy.systems import SYSTEMS
 from pondstack.planner.history import History
-from pondstack.planner.settings import Settings
+from pondstack.planner.settings import VARIANTS, Settings
 from pondstack.planner.sweep import Record
-from pondstack.planner.variants import VARIANTS
 
 Part = tuple[str, Any, tuple[Any, ...]]
 GIB = 1024

@@ -9,7 +9,7 @@ from typing import Any
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.energy.systems import HISTORIES, SYSTEMS
 from pondstack.planner.job import bounds
-from pondstack.planner.settings import Settings
+from pondstack.planner.settings import VARIANTS, Settings
 
 
 class Source(StrEnum):
@@ -83,8 +83,9 @@ class Order:
     def parts(self) -> int:
         """How many parts the replay has at the most: fewer where the cloud has too few sockets for a pool size."""
         found = _settings(self.settings)
-        kinds = len(found.policies) * len(found.topologies) * len(found.pool_sockets) * len(found.pool_shares)
-        return len(found.seeds) * (1 + kinds + len(HISTORIES) * len(SYSTEMS))
+        kinds = len(found.policies) * len(found.topologies) * len(found.pool_sockets)
+        kinds += len(VARIANTS) if "pond" in found.policies else 0
+        return len(found.seeds) * (1 + kinds * len(found.pool_shares) + len(HISTORIES) * len(SYSTEMS))
 
     def command(self) -> str:
         """Return the command that asks for the same again."""

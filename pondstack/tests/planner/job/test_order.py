@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 
 from pondstack.domain.errors import BadRequest
+from pondstack.planner.answers.parts import Grid
 from pondstack.planner.job.bounds import BOUNDS
 from pondstack.planner.job.order import Order, Source
 from pondstack.planner.settings import Settings
@@ -65,3 +66,9 @@ def test_how_many_parts_it_has() -> None:
         "topologies": ["emc"],
     }
     assert Order.checked({"settings": settings}).parts == 2 * (1 + 1 + 2 * 4)
+
+
+def test_what_keeps_ponds_policy_from_saving_more_counts() -> None:
+    order = Order.checked({"settings": {"seeds": [1, 2], "pool_sockets": [8, 16], "pool_shares": [0.5, 1.0]}})
+    grid = Grid(Settings(**order.settings), sockets=64)
+    assert order.parts == len(grid.tasks) + len(grid.otherwise) + 2 * (1 + 2 * 4)

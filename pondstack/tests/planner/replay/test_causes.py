@@ -7,9 +7,8 @@ from pondstack.planner.answers import causes
 from pondstack.planner.answers.parts import Grid
 from pondstack.planner.cell import Task, base_of, cell_of
 from pondstack.planner.dram import placed_share
-from pondstack.planner.settings import Settings
+from pondstack.planner.settings import EVEN, NO_BUFFER, SMALL_SLICES, Settings
 from pondstack.planner.sizing import sizes_of
-from pondstack.planner.variants import EVEN, NO_BUFFER, SMALL_SLICES
 from pondstack.planner.variants import settings_of as settings_of_variant
 from pondstack.planner.variants import sizes_of as sizes_of_variant
 
