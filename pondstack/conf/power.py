@@ -38,7 +38,7 @@ OPTS: list[cfg.Opt] = [
         default=True,
         help="Whether pondstack-waker lends a page, by the transport of [lending], into which another host, connected "
         "before this one slept, writes a token to wake it (lowpower-s0). Without it, or without a transport, this host "
-        "is woken over the bus, or out of band.",
+        "is woken over the bus, or out of band. Off: this host rings for no other one either.",
     ),
     cfg.FloatOpt(
         "doorbell_pause_seconds",

@@ -185,7 +185,8 @@ class Cloud:
             try:
                 self.placement.put(url, json=body)
             except HttpError as error:
-                if error.http_status != 409 or attempt == ATTEMPTS * 3 - 1:
+                # 500: Placement's transaction was the one that its database ended.
+                if error.http_status not in (409, 500) or attempt == ATTEMPTS * 3 - 1:
                     raise
 
     # pondstack ------------------------------------------------------------------------------------------------------

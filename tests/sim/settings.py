@@ -104,6 +104,6 @@ def agent_conf(host: str) -> SimpleNamespace:
     )
     lending = SimpleNamespace(transport="")
     power = SimpleNamespace(
-        waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0, doorbell_seconds=1.0
+        waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0, doorbell=False, doorbell_seconds=1.0
     )
     return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending, power=power, config_file=())

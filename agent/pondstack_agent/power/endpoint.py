@@ -33,7 +33,8 @@ class PowerEndpoint:
         folder = Path(conf.power.waker_folder or Path(conf.agent.state_dir) / "waker")
         waker = WakerClient(folder, conf.config_file or (), conf.power.launcher, conf.power.waker_timeout_seconds)
         lending = conf.lending
-        transport = load_transport(lending.transport, options_of(lending)) if lending.transport else None
+        rings = conf.power.doorbell and lending.transport
+        transport = load_transport(lending.transport, options_of(lending)) if rings else None
         return cls(waker, Ringer(transport, conf.power.doorbell_seconds), context.epoch)
 
     @answered
