@@ -3,7 +3,6 @@
 Raises Unavailable when they do not answer or answer what they never should. Retries of connections are keystoneauth's.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,16 +14,22 @@ from oslo_config import cfg
 from oslo_log import log
 
 from pondstack.clients.keystone import load_adapter
+from pondstack.clients.servers import (
+    DELETED,
+    RUNNING,
+    UNSETTLED,
+    PlacedServer,
+    UnplacedServer,
+    instance_facts,
+    moment,
+    placed_server,
+    unplaced_server,
+)
 from pondstack.conf import nova as options
 from pondstack.domain.errors import Conflict, NotFound, Unavailable
 from pondstack.domain.history import InstanceFacts
 
 LOG = log.getLogger(__name__)
-
-RUNNING = frozenset({"ACTIVE", "PAUSED", "REBOOT", "HARD_REBOOT", "PASSWORD", "MIGRATING"})
-"""States of a server whose process is there. REBOOT to MIGRATING: Nova works on it."""
-UNSETTLED = frozenset({"VERIFY_RESIZE", "RESCUE", "BUILD", "ERROR"})
-"""States without a task in which a server is not to be worked on: half moved, of another image, or broken."""
 
 MIGRATING = "migrating"
 """Nova's own name of that task."""
@@ -36,12 +41,6 @@ LIVE_MIGRATION_SECONDS = 300.0
 
 PAGE = 500
 NOVA_ROLE = "give it the role of etc/deploy/nova-policy.yaml (Installation), or admin"
-DELETED = "DELETED"
-NO_VALID_HOST = "No valid host was found"
-"""How Nova's fault begins of a server for which the scheduler found none; nova-conductor writes it untranslated."""
-RESOURCES = "resources:"
-GROUPED = re.compile(r"(?:resources|trait)[^:]+:")
-"""Extra specs that ask Placement for a group of resources of its own (granular syntax)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,37 +71,6 @@ class ComputeService:
     servers: tuple[str, ...] = ()
     name: str = field(default="", compare=False)
     hypervisor_type: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedServer:
-    """A server where it is; `host`, `busy`, `running` as ServerState has them.
-
-    `traits`: what its flavor wants of a host's traits, "!NAME": that it lacks it; None: Nova does not show it, or the
-    flavor asks for more than one group of resources.
-    """
-
-    uuid: str
-    host: str
-    busy: str
-    running: bool
-    traits: tuple[str, ...] | None = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UnplacedServer:
-    """A server that is on no host, because the scheduler found none when it was made; it stays in ERROR.
-
-    `claim`: what it would claim in Placement; of a flavor with memory elsewhere, all of its memory. `traits`: as
-    PlacedServer has them. `failed_at`: when that was.
-    """
-
-    uuid: str
-    project_id: str
-    flavor_name: str
-    claim: Mapping[str, int]
-    traits: tuple[str, ...] | None
-    failed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +107,20 @@ class Nova:
 
     def instances(self, changed_since: datetime | None = None) -> Iterator[list[InstanceFacts]]:
         """Yield pages of all projects' instances, or of what changed since a time, deleted ones included."""
-        query: dict[str, Any] = {"all_tenants": "True", "limit": PAGE}
-        if changed_since is not None:
-            query["changes-since"] = changed_since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        while True:
-            servers = self._get(self._http, "/servers/detail", query, "servers")
-            found = [facts for facts in map(_facts, servers) if facts is not None]
+        for servers in self._servers(changed_since):
+            found = [facts for facts in map(instance_facts, servers) if facts is not None]
             if len(found) < len(servers):
                 LOG.debug("%d of %d servers say too little of themselves", len(servers) - len(found), len(servers))
             yield found
-            # Nova may give fewer than asked for (max_limit): only an empty page is the last one.
-            if not servers:
-                return
+
+    def _servers(self, changed_since: datetime | None = None, **filters: str) -> Iterator[list[dict[str, Any]]]:
+        """Yield pages of all projects' servers, or of what changed since a time, deleted ones included."""
+        query: dict[str, Any] = {"all_tenants": "True", "limit": PAGE, **filters}
+        if changed_since is not None:
+            query["changes-since"] = changed_since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # Nova may give fewer than asked for (max_limit): only an empty page is the last one.
+        while servers := self._get(self._http, "/servers/detail", query, "servers"):
+            yield servers
             query["marker"] = servers[-1]["id"]
 
     def server(self, uuid: str) -> ServerState | None:
@@ -192,7 +162,7 @@ class Nova:
             return False
         oldest = self._now() - timedelta(seconds=LIVE_MIGRATION_SECONDS)
         moments = [
-            _time(item.get("updated_at") or item.get("created_at")) for item in _read(answer, path, "migrations")
+            moment(item.get("updated_at") or item.get("created_at")) for item in _read(answer, path, "migrations")
         ]
         return any(moment is not None and moment > oldest for moment in moments)
 
@@ -242,30 +212,13 @@ class Nova:
 
     def placed(self) -> list[PlacedServer]:
         """Return all projects' servers that are on a hypervisor; raises Unavailable."""
-        path, found = "/servers/detail", []
-        query: dict[str, Any] = {"all_tenants": "True", "limit": PAGE}
-        while True:
-            servers = self._get(self._http, path, query, "servers")
-            found += [item for item in map(_placed, servers) if item is not None]
-            if not servers:
-                return found
-            query["marker"] = servers[-1]["id"]
+        found = (placed_server(server) for page in self._servers() for server in page)
+        return [server for server in found if server is not None]
 
     def unplaced(self, since: datetime) -> list[UnplacedServer]:
         """Return all projects' servers for which no host was found since then. Raises Unavailable."""
-        path, found = "/servers/detail", []
-        query: dict[str, Any] = {
-            "all_tenants": "True",
-            "limit": PAGE,
-            "status": "ERROR",
-            "changes-since": since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        while True:
-            servers = self._get(self._http, path, query, "servers")
-            found += [item for item in map(_unplaced, servers) if item is not None and item.failed_at >= since]
-            if not servers:
-                return found
-            query["marker"] = servers[-1]["id"]
+        found = (unplaced_server(server) for page in self._servers(since, status="ERROR") for server in page)
+        return [server for server in found if server is not None and server.failed_at >= since]
 
     def server_groups(self) -> list[ServerGroup]:
         """Return all projects' server groups; raises Unavailable."""
@@ -330,52 +283,6 @@ def _read(answer: Any, path: str, key: str | None) -> Any:
         raise Unavailable(f"GET {path} is answered with {answer.text[:300]!r}: is the URL right?") from error
 
 
-def _placed(server: Mapping[str, Any]) -> PlacedServer | None:
-    """Return where a server is; None for one that is nowhere, or that a cell which is down keeps to itself."""
-    host, status = server.get("OS-EXT-SRV-ATTR:hypervisor_hostname"), server.get("status")
-    if not host:
-        return None
-    busy = server.get("OS-EXT-STS:task_state") or (status if status in UNSETTLED else "")
-    return PlacedServer(str(server["id"]), str(host), str(busy), status in RUNNING, _traits(server.get("flavor") or {}))
-
-
-def _unplaced(server: Mapping[str, Any]) -> UnplacedServer | None:
-    """Return a server that found no host; None: it failed otherwise, or says too little of itself."""
-    fault, flavor = server.get("fault") or {}, server.get("flavor") or {}
-    if server.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or not str(fault.get("message")).startswith(NO_VALID_HOST):
-        return None
-    try:
-        failed_at = _time(fault["created"])
-        claim = _claim(flavor, from_image=bool(server.get("image")))
-        if failed_at is None:
-            return None
-        return UnplacedServer(
-            str(server["id"]), server["tenant_id"], flavor["original_name"], claim, _traits(flavor), failed_at
-        )
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _claim(flavor: Mapping[str, Any], *, from_image: bool) -> dict[str, int]:
-    """Return what Nova claims for a flavor by itself: `resources:CLASS` replaces an amount, 0 takes the class out."""
-    swap_gib = -(-int(flavor.get("swap") or 0) // 1024)
-    disk = (int(flavor["disk"]) if from_image else 0) + int(flavor["ephemeral"]) + swap_gib
-    claim = {"VCPU": int(flavor["vcpus"]), "MEMORY_MB": int(flavor["ram"]), "DISK_GB": disk}
-    specs = flavor.get("extra_specs") or {}
-    claim |= {key[len(RESOURCES) :]: int(amount) for key, amount in specs.items() if key.startswith(RESOURCES)}
-    return {name: amount for name, amount in claim.items() if amount}
-
-
-def _traits(flavor: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the traits that a flavor requires or forbids of the hosts; None where that is not all that it asks for."""
-    specs = flavor.get("extra_specs")
-    if specs is None or any(GROUPED.match(key) for key in specs):
-        return None
-    signs = {"required": "", "forbidden": "!"}
-    wanted = [(key.partition(":")[2], value) for key, value in specs.items() if key.startswith("trait:")]
-    return tuple(sorted(signs[value] + name for name, value in wanted if value in signs))
-
-
 def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
     try:
         service = item["service"]
@@ -391,36 +298,3 @@ def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
         )
     except (KeyError, TypeError) as error:
         raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error
-
-
-def _facts(server: Mapping[str, Any]) -> InstanceFacts | None:
-    """Return what a server says; None for one that a cell which is down keeps to itself."""
-    try:
-        created_at, changed_at = _time(server["created"]), _time(server["updated"])
-        flavor, image = server["flavor"], server.get("image") or {}
-        ended = _time(server.get("OS-SRV-USG:terminated_at")) or changed_at
-        if created_at is None or changed_at is None:
-            return None
-        return InstanceFacts(
-            instance_uuid=server["id"],
-            project_id=server["tenant_id"],
-            flavor_name=flavor["original_name"],
-            memory_mib=int(flavor["ram"]),
-            vcpus=int(flavor["vcpus"]),
-            image_uuid=image.get("id") or "",
-            image_os="",
-            zone=server.get("OS-EXT-AZ:availability_zone") or "",
-            name=server.get("name") or "",
-            created_at=created_at,
-            changed_at=changed_at,
-            deleted_at=ended if server.get("status") == DELETED else None,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
-
-
-def _time(value: str | None) -> datetime | None:
-    if not value:
-        return None
-    found = datetime.fromisoformat(value)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

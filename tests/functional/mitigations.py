@@ -8,12 +8,10 @@ from typing import Any
 from unittest import mock
 from uuid import uuid4
 
-from keystoneauth1 import adapter, session, token_endpoint
-
-from pondstack.clients.nova import MICROVERSION, Nova
 from pondstack.ledger.records import MitigationRecord
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import DomainRewrite, Mitigation
+from tests.functional.clients import nova_of
 from tests.functional.rack import NovaWithRack
 
 POOL = "CUSTOM_POND_MEMORY_MB"
@@ -83,21 +81,10 @@ class NovaWithMitigations(NovaWithRack):
     def start_controller(self) -> None:
         """Have the controller reach this Nova, and agents that play copies."""
         PlayedCopies.test, PlayedCopies.copies, PlayedCopies.waits, PlayedCopies.seen = self, {}, False, {}
-        who = {
-            "X-Auth-User": "admin",
-            "X-User-Id": "admin",
-            "X-Auth-Project-Id": self.admin_api.project_id,
-            "X-Roles": "admin,member,reader",
-        }
-        http = adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(self.admin_api.base_url, "t")),
-            endpoint_override=self.admin_api.base_url,
-            default_microversion=MICROVERSION,
-            service_type="compute",
-            additional_headers=who,
-        )
+        url, project = self.admin_api.base_url, self.admin_api.project_id
+        nova = nova_of(url, user="admin", project=project, roles="admin,member,reader")
         for target, value in (
-            ("pondstack.controller.resources.Nova.from_conf", mock.Mock(return_value=Nova(http, http))),
+            ("pondstack.controller.resources.Nova.from_conf", mock.Mock(return_value=nova)),
             ("pondstack.controller.leader.parts.AgentAPI", PlayedCopies),
         ):
             patcher = mock.patch(target, value)

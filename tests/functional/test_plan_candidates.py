@@ -4,10 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import futurist
-from keystoneauth1 import adapter, session, token_endpoint
 
-from pondstack.clients.nova import MICROVERSION, Nova
-from pondstack.clients.placement import Placement
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.inputs import Inputs
@@ -16,6 +13,7 @@ from pondstack.domain.plan import Afterwards
 from pondstack.domain.rack import HostReport, RackView
 from pondstack_rack.wait import wait_until
 from tests.functional.base import NovaWithPondstack
+from tests.functional.clients import nova_of, placement_of
 
 FAST = "CUSTOM_FAST"
 DEADLINE_SECONDS = 30.0
@@ -30,18 +28,8 @@ class TestPlanCandidates(NovaWithPondstack):
         """Let Nova know of groups, and open our clients."""
         self.stub_out("nova.scheduler.utils._SUPPORTS_ANTI_AFFINITY", None)
         super().setUp()
-        who = {"X-Auth-User": "admin", "X-Auth-Project-Id": "service", "X-Roles": "admin"}
-        http = adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(self.admin_api.base_url, "token")),
-            endpoint_override=self.admin_api.base_url,
-            default_microversion=MICROVERSION,
-            service_type="compute",
-            additional_headers=who,
-        )
-        self.nova = Nova(http, http)
-        anyone = session.Session(additional_headers={"x-auth-token": "admin"})
-        endpoint = self.placement.fixture.endpoint
-        self.asked = Placement(adapter.Adapter(anyone, endpoint_override=endpoint, raise_exc=False))
+        self.nova = nova_of(self.admin_api.base_url, user="admin", project="service", roles="admin")
+        self.asked = placement_of(self.placement.fixture)
 
     def configure_scheduler(self) -> None:
         """Have Nova judge destinations by groups, too."""

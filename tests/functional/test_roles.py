@@ -6,12 +6,12 @@ from typing import Any
 import fixtures
 import nova.context
 import pytest
-from keystoneauth1 import adapter, session, token_endpoint
 from nova.tests.fixtures.policy import RealPolicyFixture
 
-from pondstack.clients.nova import MICROVERSION, Nova
+from pondstack.clients.nova import Nova
 from pondstack.domain.errors import PondError, Unavailable
 from tests.functional.base import NovaWithPondstack
+from tests.functional.clients import nova_of
 
 POLICY = Path(__file__).resolve().parents[2] / "etc" / "deploy" / "nova-policy.yaml"
 GUIDE = ("service", "pondstack")
@@ -54,15 +54,8 @@ class TestRoles(NovaWithPondstack):
 
     def nova_as(self, *roles: str) -> Nova:
         """Return our client for a user with roles in the project `service`."""
-        who = {"X-Auth-User": "pondstack", "X-Auth-Project-Id": "service", "X-Roles": ",".join(roles)}
-        http = adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(self.admin_api.base_url, "t")),
-            endpoint_override=self.admin_api.base_url,
-            default_microversion=MICROVERSION,
-            service_type="compute",
-            additional_headers=who,
-        )
-        return Nova(http, http)
+        url = self.admin_api.base_url
+        return nova_of(url, user="pondstack", project="service", roles=",".join(roles))
 
     def test_the_guides_roles_suffice_for_each_call(self) -> None:
         """And a server that is gone is one."""

@@ -5,10 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import futurist
-from keystoneauth1 import adapter, session, token_endpoint
 
-from pondstack.clients.nova import MICROVERSION, Nova
-from pondstack.clients.placement import Placement
 from pondstack.consolidation.applier.applier import Applier
 from pondstack.consolidation.applier.applier import Pace as ApplierPace
 from pondstack.consolidation.applier.handlers import handlers
@@ -27,6 +24,7 @@ from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.store import MemoryStore
 from tests.functional.base import NovaWithPondstack
+from tests.functional.clients import nova_of, placement_of
 
 AWAKE, SLEEPER = "host1", "host2"
 MIB = 5000
@@ -39,18 +37,8 @@ class TestUnplaced(NovaWithPondstack):
     def setUp(self) -> None:
         """Open our clients, and put a host to sleep."""
         super().setUp()
-        who = {"X-Auth-User": "admin", "X-Auth-Project-Id": "service", "X-Roles": "admin"}
-        http = adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(self.admin_api.base_url, "token")),
-            endpoint_override=self.admin_api.base_url,
-            default_microversion=MICROVERSION,
-            service_type="compute",
-            additional_headers=who,
-        )
-        self.nova = Nova(http, http)
-        anyone = session.Session(additional_headers={"x-auth-token": "admin"})
-        endpoint = self.placement.fixture.endpoint
-        self.asked = Placement(adapter.Adapter(anyone, endpoint_override=endpoint, raise_exc=False))
+        self.nova = nova_of(self.admin_api.base_url, user="admin", project="service", roles="admin")
+        self.asked = placement_of(self.placement.fixture)
         store = MemoryStore()
         self.ledger: Any = MemoryLedger(store, take_over(store))
         self.ledger.hosts.heartbeat(report(SLEEPER, 1, pools=[]))

@@ -61,11 +61,9 @@ class HostView:
     provider_uuid: str = ""
 
     def claimable(self, name: str) -> int:
-        """Return what may be claimed of it once it is awake: what it lends while it sleeps is not lent any more."""
+        """Return what may be claimed once it is awake: what a sleeper lends, Placement has again then."""
         amount = (self.capacity or {}).get(name, 0)
-        if name == MEMORY and self.state is HostState.ASLEEP and self.memory_mib is not None:
-            return max(amount, int(self.memory_mib.value))
-        return amount
+        return amount + self.lends_mib if name == MEMORY and self.state is HostState.ASLEEP else amount
 
 
 @dataclass(frozen=True, slots=True)

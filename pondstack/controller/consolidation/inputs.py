@@ -6,8 +6,9 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from pondstack.clients.nova import ComputeService, Nova, PlacedServer, ServerGroup
+from pondstack.clients.nova import ComputeService, Nova, ServerGroup
 from pondstack.clients.placement import Placement
+from pondstack.clients.servers import PlacedServer
 from pondstack.consolidation.decision.snapshot import Amounts, Group, HostState, HostView, Reading, Snapshot, VmView
 from pondstack.db.store.host_telemetry import HostTelemetry, Told
 from pondstack.domain.history import Selection

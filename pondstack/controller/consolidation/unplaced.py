@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pondstack.clients.nova import Nova, UnplacedServer
+from pondstack.clients.nova import Nova
+from pondstack.clients.servers import UnplacedServer
 from pondstack.consolidation.decision.snapshot import VmView
 from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.plan import PlanState

@@ -1,20 +1,14 @@
 """openstack memory host suspend and wake."""
 
 import argparse
-import sys
-import threading
-import time
 from typing import Any
 from uuid import uuid4
 
-from osc_lib import exceptions
-
-from pondstack.domain.printable import escaped
-from pondstack.osc.client import ApiError, Document, MemoryClient
+from pondstack.osc.client import Document, MemoryClient
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe, YesNo, sleep_text
+from pondstack.osc.v1.progress import Progress
 
-POLL_SECONDS = 0.5
 WAIT_SECONDS = 900
 """How long --wait follows a host, unless --timeout says otherwise: its memory has to leave Nova, or to come back."""
 DRIVERS = ("sz", "lowpower-s0", "s3", "off", "frozen")
@@ -94,44 +88,33 @@ class WakeHost(_SleepCommand):
         return self.ask(parsed_args, {})
 
 
-class SleepProgress:
-    """A host that falls asleep or wakes, with its progress on stderr."""
+class SleepProgress(Progress):
+    """A host that falls asleep or wakes."""
 
     def __init__(self, client: MemoryClient, host: str, told: Document) -> None:
-        self._client, self._host, self._told = client, host, told
-        self._shown = ""
+        super().__init__(client, told)
+        self._host = host
+
+    @property
+    def name(self) -> str:
+        """The host's."""
+        return self._host
+
+    @property
+    def command(self) -> str:
+        """That shows it."""
+        return f"host show {self._host}"
+
+    def ask(self) -> Document:
+        """Ask for the host's newest sleep."""
+        found: Document = self.client.get("hosts", self._host)["sleep"]
+        return found
+
+    def text(self) -> str:
+        """Return how far it is."""
+        return sleep_text(self.told)
 
     def follow(self, timeout_seconds: float, good: tuple[str, ...]) -> Document:
         """Return it when it is in a `good` state; raises CommandError where it ended otherwise, or not in time."""
-        ends = time.monotonic() + timeout_seconds
-        pause = threading.Event()
-        self._show()
-        while self._told["state"] not in good and self._told["ended_at"] is None:
-            if time.monotonic() >= ends:
-                raise exceptions.CommandError(
-                    f"{self._text()}: not so after {timeout_seconds:g} s, it goes on; look at `openstack memory host "
-                    f"show {self._host}`"
-                )
-            pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
-            self._look()
-            self._show()
-        if self._told["state"] not in good:
-            raise exceptions.CommandError(f"it ended as {self._text()}")
-        return self._told
-
-    def _look(self) -> None:
-        """Ask again; while nobody can say, it is as it was."""
-        try:
-            self._told = self._client.get("hosts", self._host)["sleep"]
-        except ApiError as error:
-            if error.status != 503:
-                raise
-
-    def _text(self) -> str:
-        return escaped(sleep_text(self._told))
-
-    def _show(self) -> None:
-        text = self._text()
-        if text != self._shown:
-            print(f"{self._host}: {text}", file=sys.stderr, flush=True)
-        self._shown = text
+        told = self.until(lambda told: told["state"] in good or told["ended_at"] is not None, timeout_seconds)
+        return self.check(told["state"] in good)

@@ -1,20 +1,14 @@
 """openstack memory mitigation list; openstack memory allocation mitigate and abort."""
 
 import argparse
-import sys
-import threading
-import time
 from typing import Any
 from uuid import uuid4
 
-from osc_lib import exceptions
-
-from pondstack.domain.printable import escaped
-from pondstack.osc.client import ApiError, Document, MemoryClient
+from pondstack.osc.client import Document
 from pondstack.osc.v1 import base, identity
 from pondstack.osc.v1.columns import Maybe
+from pondstack.osc.v1.progress import Progress
 
-POLL_SECONDS = 0.5
 WAIT_SECONDS = 900
 """How long --wait follows a mitigation, unless --timeout says otherwise: it may be a live migration."""
 _LIST: base.Fields = {
@@ -113,48 +107,32 @@ class AbortAllocation(_OneMitigation):
         return self._ended(told, parsed_args, "aborted")
 
 
-class MitigationProgress:
-    """A mitigation that goes on, with its progress on stderr."""
+class MitigationProgress(Progress):
+    """A mitigation that goes on."""
 
-    def __init__(self, client: MemoryClient, told: Document) -> None:
-        self._client, self._told = client, told
-        self._shown = ""
+    @property
+    def name(self) -> str:
+        """The instance's UUID."""
+        return str(self.told["consumer_uuid"])
+
+    @property
+    def command(self) -> str:
+        """That shows it."""
+        return f"mitigation list --consumer {self.told['consumer_uuid']}"
+
+    def ask(self) -> Document:
+        """Ask for the instance's mitigations."""
+        found = self.client.list("mitigations", consumer_uuid=self.told["consumer_uuid"])
+        return next((item for item in found if item["uuid"] == self.told["uuid"]), self.told)
+
+    def text(self) -> str:
+        """Return its state, and how much has moved."""
+        told = self.told
+        reason = f": {told['reason']}" if told.get("reason") else ""
+        moved = told["pool_mib"] - told["left_mib"]
+        return f"{told['state']}, {moved} of {told['pool_mib']} MiB moved{reason}"
 
     def follow(self, timeout_seconds: float, wanted: str) -> Document:
         """Return it when it has ended; raises CommandError where it ended otherwise than wanted, or not in time."""
-        ends = time.monotonic() + timeout_seconds
-        pause = threading.Event()
-        self._show()
-        while self._told["ended_at"] is None:
-            if time.monotonic() >= ends:
-                raise exceptions.CommandError(
-                    f"{self._text()}: not ended after {timeout_seconds:g} s, it goes on; look at `openstack memory "
-                    f"mitigation list --consumer {self._told['consumer_uuid']}`"
-                )
-            pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
-            self._look()
-            self._show()
-        if self._told["state"] != wanted:
-            raise exceptions.CommandError(f"it ended as {self._text()}")
-        return self._told
-
-    def _look(self) -> None:
-        """Ask again; while nobody can say, it is as it was."""
-        try:
-            found = self._client.list("mitigations", consumer_uuid=self._told["consumer_uuid"])
-            self._told = next((item for item in found if item["uuid"] == self._told["uuid"]), self._told)
-        except ApiError as error:
-            if error.status != 503:
-                raise
-
-    def _text(self) -> str:
-        told = self._told
-        reason = f": {told['reason']}" if told.get("reason") else ""
-        moved = told["pool_mib"] - told["left_mib"]
-        return escaped(f"{told['state']}, {moved} of {told['pool_mib']} MiB moved{reason}")
-
-    def _show(self) -> None:
-        text = self._text()
-        if text != self._shown:
-            print(f"{self._told['consumer_uuid']}: {text}", file=sys.stderr, flush=True)
-        self._shown = text
+        told = self.until(lambda told: told["ended_at"] is not None, timeout_seconds)
+        return self.check(told["state"] == wanted)

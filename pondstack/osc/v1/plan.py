@@ -1,20 +1,14 @@
 """openstack memory plan ..., host drain and restore, consolidation freeze, thaw and show."""
 
 import argparse
-import sys
-import threading
-import time
 from typing import Any
 from uuid import uuid4
 
-from osc_lib import exceptions
-
-from pondstack.domain.printable import escaped
-from pondstack.osc.client import ApiError, Document, MemoryClient
+from pondstack.osc.client import Document
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe, Names
+from pondstack.osc.v1.progress import Progress
 
-POLL_SECONDS = 0.5
 DECIDE_SECONDS = 300
 """How long `plan create` follows a plan until it is decided."""
 WAIT_SECONDS = 3600
@@ -267,58 +261,36 @@ class ThawConsolidation(base.ShowCommand):
 _FREEZE: base.Fields = {"Frozen": ("frozen", None), "Reason": ("reason", Maybe), "Since": ("since", Maybe)}
 
 
-class PlanProgress:
-    """A plan that goes on, with its progress on stderr."""
+class PlanProgress(Progress):
+    """A plan that goes on."""
 
-    def __init__(self, client: MemoryClient, told: Document) -> None:
-        self._client, self._told = client, told
-        self._shown = ""
+    @property
+    def name(self) -> str:
+        """Its UUID."""
+        return f"plan {self.told['uuid']}"
 
-    def decided(self, timeout_seconds: float) -> Document:
-        """Return it when it is decided; raises CommandError where that fails, or is not done in time."""
-        self._until(lambda told: told["state"] != "deciding", timeout_seconds)
-        if self._told["state"] in ("failed", "cancelled"):
-            raise exceptions.CommandError(f"the plan {self._text()}")
-        return self._told
+    @property
+    def command(self) -> str:
+        """That shows it."""
+        return f"plan show {self.told['uuid']}"
 
-    def follow(self, timeout_seconds: float, wanted: str) -> Document:
-        """Return it when it has ended; raises CommandError where it ended otherwise than wanted, or not in time."""
-        self._until(lambda told: told["state"] in ENDED, timeout_seconds)
-        if self._told["state"] != wanted:
-            raise exceptions.CommandError(f"the plan {self._text()}")
-        return self._told
+    def ask(self) -> Document:
+        """Ask for the plan."""
+        return self.client.get("plans", self.told["uuid"])
 
-    def _until(self, reached: Any, timeout_seconds: float) -> None:
-        ends = time.monotonic() + timeout_seconds
-        pause = threading.Event()
-        self._show()
-        while not reached(self._told):
-            if time.monotonic() >= ends:
-                raise exceptions.CommandError(
-                    f"{self._text()}, for more than {timeout_seconds:g} s, and goes on; look at `openstack memory plan "
-                    f"show {self._told['uuid']}`"
-                )
-            pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
-            self._look()
-            self._show()
-
-    def _look(self) -> None:
-        """Ask again; while nobody can say, it is as it was."""
-        try:
-            self._told = self._client.get("plans", self._told["uuid"])
-        except ApiError as error:
-            if error.status != 503:
-                raise
-
-    def _text(self) -> str:
-        told = self._told
+    def text(self) -> str:
+        """Return its state, and how many of its actions have ended."""
+        told = self.told
         actions = told.get("actions", [])
         settled = sum(action["state"] not in ("pending", "running") for action in actions)
         reason = f": {told['reason']}" if told["reason"] else ""
-        return escaped(f"is {told['state']}, {settled} of {len(actions)} actions have ended{reason}")
+        return f"{told['state']}, {settled} of {len(actions)} actions have ended{reason}"
 
-    def _show(self) -> None:
-        text = self._text()
-        if text != self._shown:
-            print(f"plan {self._told['uuid']} {text}", file=sys.stderr, flush=True)
-        self._shown = text
+    def decided(self, timeout_seconds: float) -> Document:
+        """Return it when it is decided; raises CommandError where that fails, or is not done in time."""
+        told = self.until(lambda told: told["state"] != "deciding", timeout_seconds)
+        return self.check(told["state"] not in ("failed", "cancelled"))
+
+    def follow(self, timeout_seconds: float, wanted: str) -> Document:
+        """Return it when it has ended; raises CommandError where it ended otherwise than wanted, or not in time."""
+        return self.check(self.until(lambda told: told["state"] in ENDED, timeout_seconds)["state"] == wanted)

@@ -2,21 +2,17 @@
 
 import argparse
 import json
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from osc_lib import exceptions
 
-from pondstack.domain.printable import escaped
-from pondstack.osc.client import ApiError, Document, MemoryClient
+from pondstack.osc.client import Document
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe
+from pondstack.osc.v1.progress import Progress
 
-POLL_SECONDS = 1.0
 WAIT_SECONDS = 6 * 3600
 """How long --wait follows a job, unless --timeout says otherwise."""
 ENDED = ("ended", "failed", "cancelled")
@@ -225,47 +221,30 @@ def _with_job(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-class JobProgress:
-    """A job that goes on, with its progress on stderr."""
+class JobProgress(Progress):
+    """A job that goes on."""
 
-    def __init__(self, client: MemoryClient, told: Document) -> None:
-        self._client, self._told = client, told
-        self._shown = ""
+    @property
+    def name(self) -> str:
+        """Its UUID."""
+        return f"planner job {self.told['uuid']}"
+
+    @property
+    def command(self) -> str:
+        """That shows it."""
+        return f"planner show {self.told['uuid']}"
+
+    def ask(self) -> Document:
+        """Ask for the job."""
+        return self.client.get(PATH, self.told["uuid"])
+
+    def text(self) -> str:
+        """Return its state, and how many of its parts have ended."""
+        told = self.told
+        progress = f", {_progress(told)}" if told["total"] else ""
+        reason = f": {told['reason']}" if told["reason"] else ""
+        return f"{told['state']}{progress}{reason}"
 
     def follow(self, timeout_seconds: float) -> Document:
         """Return it when it has ended; raises CommandError where it failed, was cancelled, or did not end in time."""
-        ends = time.monotonic() + timeout_seconds
-        pause = threading.Event()
-        self._show()
-        while self._told["state"] not in ENDED:
-            if time.monotonic() >= ends:
-                raise exceptions.CommandError(
-                    f"the job {self._text()} after {timeout_seconds:g} s, and goes on; look at `openstack memory "
-                    f"planner show {self._told['uuid']}`"
-                )
-            pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
-            self._look()
-            self._show()
-        if self._told["state"] != "ended":
-            raise exceptions.CommandError(f"the job {self._text()}")
-        return self._told
-
-    def _look(self) -> None:
-        """Ask again; while nobody can say, it is as it was."""
-        try:
-            self._told = self._client.get(PATH, self._told["uuid"])
-        except ApiError as error:
-            if error.status != 503:
-                raise
-
-    def _text(self) -> str:
-        told = self._told
-        progress = f", {_progress(told)}" if told["total"] else ""
-        reason = f": {told['reason']}" if told["reason"] else ""
-        return escaped(f"is {told['state']}{progress}{reason}")
-
-    def _show(self) -> None:
-        text = self._text()
-        if text != self._shown:
-            print(f"planner job {self._told['uuid']} {text}", file=sys.stderr, flush=True)
-        self._shown = text
+        return self.check(self.until(lambda told: told["state"] in ENDED, timeout_seconds)["state"] == "ended")

@@ -11,8 +11,9 @@ from uuid import uuid4
 import futurist
 import pytest
 
-from pondstack.clients.nova import ComputeService, PlacedServer
+from pondstack.clients.nova import ComputeService
 from pondstack.clients.placement import Inventory
+from pondstack.clients.servers import PlacedServer
 from pondstack.consolidation.decision.decider import decide
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import Reading, Snapshot

@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack.domain.host_sleep import SleepState
-from pondstack.osc.v1 import host_sleep
+from pondstack.osc.v1 import host_sleep, progress
 from pondstack.osc.v1.columns import Power
 
 pytestmark = pytest.mark.unit
@@ -16,13 +16,13 @@ def steps(api, monkeypatch):
     """Have each look find the host in the next of some states."""
     left = []
 
-    def look(progress, original=host_sleep.SleepProgress._look):
+    def look(followed, original=host_sleep.SleepProgress._look):
         if left:
             state, reason = left.pop(0)
             api.controller.go_on("host-1", state, reason=reason, lent_mib=128)
-        original(progress)
+        original(followed)
 
-    monkeypatch.setattr(host_sleep, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(host_sleep.SleepProgress, "_look", look)
     return left
 
@@ -69,13 +69,13 @@ def test_one_that_does_not_sleep_is_a_failure_with_its_reason(openstack, steps):
     steps += [(S.ENABLING, "servers are on host host-1"), (S.FAILED, "servers are on host host-1")]
     status, out, err = openstack("memory host suspend host-1 --wait")
     assert (status, out) == (1, "")
-    assert "it ended as failed by lowpower-s0, lends 128 MiB: servers are on host host-1" in err
+    assert "host-1 ended as failed by lowpower-s0, lends 128 MiB: servers are on host host-1" in err
 
 
 def test_one_that_is_not_asleep_in_time(openstack):
     status, _, err = openstack("memory host suspend host-1 --wait --timeout 0.05")
     assert status == 1
-    assert "it goes on" in err
+    assert "and goes on" in err
 
 
 @pytest.mark.parametrize("way", [(S.AWAKE,), (S.ABORTED,)])

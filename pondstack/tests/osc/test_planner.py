@@ -8,12 +8,13 @@ import pytest
 
 from pondstack.db.store import planner_jobs
 from pondstack.osc.v1 import planner as commands
+from pondstack.osc.v1 import progress
 from tests.fixtures import sample_jobs
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(commands, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
 
 
 def carry_out(api, *steps):
@@ -71,7 +72,7 @@ def test_one_is_asked_for_and_followed(api, openstack):
     assert found["source"] == "cloud"
     for word in ("window_days=7", "policies=static", "sockets=16", "pool_shares=0.5,1"):
         assert word in found["order_text"]
-    assert "is ended, 20 of 20 parts" in progress
+    assert ": ended, 20 of 20 parts" in progress
 
 
 def test_one_that_fails(api, openstack):
@@ -79,7 +80,7 @@ def test_one_that_fails(api, openstack):
     status, _, errors = openstack("memory planner run --source generated --wait")
     thread.join()
     assert status == 1
-    assert "is failed" in errors
+    assert "ended as failed" in errors
     assert "it burns" in errors
 
 

@@ -8,12 +8,13 @@ import pytest
 from pondstack.db.store import plans
 from pondstack.domain.plan import ENDED, Action, ActionKind, PlanState
 from pondstack.osc.v1 import plan as commands
+from pondstack.osc.v1 import progress
 from tests.fixtures import sample_plans
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(commands, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
 
 
 def carry_out(api, *states):
@@ -70,7 +71,7 @@ def test_one_that_cannot_be_decided_fails(api, openstack):
     status, _, errors = openstack("memory plan create")
     thread.join()
     assert status == 1
-    assert "is failed" in errors
+    assert "ended as failed" in errors
     assert "it burns" in errors
 
 
@@ -91,7 +92,7 @@ def test_a_drain_tells_its_progress(api, openstack):
     status, _, progress = openstack("memory host drain host-1 --wait")
     thread.join()
     assert status == 0
-    assert "is done, 0 of 0 actions have ended" in progress
+    assert ": done, 0 of 0 actions have ended" in progress
 
 
 def test_a_drain_that_is_not_over_in_time(openstack):

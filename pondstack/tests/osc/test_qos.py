@@ -7,7 +7,7 @@ import pytest
 
 from pondstack.db.store import mitigations
 from pondstack.domain.mitigation import MitigationState
-from pondstack.osc.v1 import mitigation as commands
+from pondstack.osc.v1 import progress
 from tests.fixtures import sample_rack
 
 FIRST, SECOND, THIRD = sample_rack.CONSUMERS
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = sample_rack.CONSUMERS
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(commands, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
 
 
 def carry_out(api, consumer, *steps):
@@ -82,7 +82,7 @@ def test_one_that_fails_is_an_error(api, openstack):
     status, _, err = openstack(f"memory allocation mitigate {FIRST} --wait")
     thread.join()
     assert status == 1
-    assert "it ended as failed, 0 of 2048 MiB moved" in err
+    assert " ended as failed, 0 of 2048 MiB moved" in err
 
 
 def test_one_that_takes_too_long_goes_on(openstack):

@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "lent_memory_of_a_sleeper_is_gone",
         "pondstack/consolidation/decision/snapshot.py",
-        "return max(amount, int(self.memory_mib.value))",
+        "return amount + self.lends_mib if name == MEMORY and self.state is HostState.ASLEEP else amount",
         "return amount",
         (f"{_SUPPLY}::test_memory_that_a_sleeper_lends_counts",),
         "a sleeper that lends all of its memory is never woken for a server",

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup, ServerState, UnplacedServer
+from pondstack.clients.nova import ComputeService, ServerGroup, ServerState
+from pondstack.clients.servers import PlacedServer, UnplacedServer
 from pondstack.domain.errors import Conflict, NotFound, Unavailable
 
 from ..invariants import Violation

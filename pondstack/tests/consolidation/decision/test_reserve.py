@@ -51,7 +51,7 @@ def test_a_host_that_is_needed_for_it_is_not_emptied():
 
 def test_memory_that_a_sleeper_lends_counts_once_it_is_awake():
     """While it sleeps Placement keeps it out of what may be claimed."""
-    lends = replace(zombie("x", 0), capacity={"VCPU": 40, "MEMORY_MB": 0})
+    lends = replace(zombie("x", 0), capacity={"VCPU": 40, "MEMORY_MB": 0}, lends_mib=100_000)
     assert woken(decide(snapshot(FULL, lends, zombie("y", 1)), SETTINGS)) == ["x"]
 
 

@@ -53,7 +53,7 @@ def test_nobody_is_woken_while_an_awake_host_has_room():
 
 
 def test_memory_that_a_sleeper_lends_counts():
-    lends = replace(zombie("x", 0), capacity={"VCPU": 40, "MEMORY_MB": 0})
+    lends = replace(zombie("x", 0), capacity={"VCPU": 40, "MEMORY_MB": 0}, lends_mib=100_000)
     assert woken(supply(FULL, lends, unplaced=(lost("v"),))) == [("wake", "x")]
 
 

@@ -8,8 +8,9 @@ from uuid import uuid4
 import futurist
 import pytest
 
-from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup
+from pondstack.clients.nova import ComputeService, ServerGroup
 from pondstack.clients.placement import Inventory
+from pondstack.clients.servers import PlacedServer
 from pondstack.consolidation.decision.snapshot import HostState, Reading
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.db.store.host_telemetry import Told

@@ -8,8 +8,9 @@ import futurist
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pondstack.clients.nova import ComputeService, PlacedServer
+from pondstack.clients.nova import ComputeService
 from pondstack.clients.placement import Inventory
+from pondstack.clients.servers import PlacedServer
 from pondstack.consolidation.decision.decider import decide
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.inputs import Inputs

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from pondstack.clients.nova import UnplacedServer
+from pondstack.clients.servers import UnplacedServer
 from pondstack.controller.consolidation.unplaced import Pace, Unplaced, cause, record, view
 from pondstack.domain.host_sleep import SleepState, Work
 from pondstack.domain.host_sleep_step import Act, Step
