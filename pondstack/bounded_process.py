@@ -55,6 +55,39 @@ def end(child: subprocess.Popen[bytes]) -> None:
         child.stdin.close()
 
 
+class OnlyChild:
+    """The child, one at a time, of an owner that ends: one that starts at that moment is killed, too. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the owner ends."""
+        return self._stopping
+
+    def started(self, child: subprocess.Popen[bytes]) -> None:
+        """Take a child that has been started."""
+        with self._lock:
+            self._child = child
+            if self._stopping:
+                child.kill()
+
+    def ended(self) -> None:
+        """Forget the child, which has ended."""
+        with self._lock:
+            self._child = None
+
+    def stop(self) -> None:
+        """Kill the child that there is, and each that comes."""
+        with self._lock:
+            self._stopping = True
+            if self._child is not None:
+                self._child.kill()
+
+
 def _bound(pid: int, limits: Limits) -> None:
     """From outside: Python code between fork and exec may hang in a process that has threads, as a leader has."""
     resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory_mib * MIB, limits.memory_mib * MIB))

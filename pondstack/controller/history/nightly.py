@@ -1,7 +1,5 @@
 """The leader's thread that watches the serving model for drift and trains another one, once a day each."""
 
-import subprocess
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from oslo_log import log
 from sqlalchemy.orm import Session
 
+from pondstack.bounded_process import OnlyChild
 from pondstack.controller.history import candidates
 from pondstack.controller.history.drift import DriftWatch
 from pondstack.controller.resources import ControllerResources
@@ -48,9 +47,7 @@ class Nightly:
         self._drift = DriftWatch(resources, fence)
         self._watched: float | None = None
         self._since = time.time()
-        self._lock = threading.Lock()
-        self._stopping = False
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child = OnlyChild()
         self._worker = PeriodicWorker("nightly", ROUND_SECONDS, self.run)
 
     def start(self) -> None:
@@ -59,10 +56,7 @@ class Nightly:
 
     def stop(self) -> None:
         """End; a training under way is killed, and promotes nothing."""
-        with self._lock:
-            self._stopping = True
-            if self._child is not None:
-                self._child.kill()
+        self._child.stop()
         self._worker.stop(STOP_SECONDS)
 
     def run(self) -> None:
@@ -75,7 +69,7 @@ class Nightly:
         train = due(now, self._resources.conf.model.train_at_hour, self._since if last is None else last)
         if train or self._watched is None or time.monotonic() - self._watched >= WATCH_SECONDS:
             self._watch()
-        if train and not self._stopping:
+        if train and not self._child.stopping:
             self._train(now)
 
     def _watch(self) -> None:
@@ -93,14 +87,13 @@ class Nightly:
         found = usable(self._resources.reader.history.lifetimes(chosen), synthetic=False)
         slice_mib = DEFAULT_SLICE_MIB if serving is None else serving.record.manifest["slice_mib"]
         try:
-            candidate = candidates.train(conf, found, serving, now, slice_mib, self._started)
+            candidate = candidates.train(conf, found, serving, now, slice_mib, self._child.started)
         except (BadRequest, Unavailable) as error:
-            if not self._stopping:
+            if not self._child.stopping:
                 self._failed(now, error)
             return
         finally:
-            with self._lock:
-                self._child = None
+            self._child.ended()
         verdict = candidate.manifest["verdict"]
         better = verdict["better"]
         try:
@@ -110,12 +103,6 @@ class Nightly:
             return
         what = "is promoted" if better else f"is not promoted, not better than {', '.join(verdict['not_better_than'])}"
         LOG.info("The nightly model %s %s; %s", version, what, verdict["text"])
-
-    def _started(self, child: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._child = child
-            if self._stopping:
-                child.kill()
 
     def _failed(self, now: datetime, error: PondError) -> None:
         def work(session: Session) -> None:

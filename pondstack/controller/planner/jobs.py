@@ -4,9 +4,7 @@ A job is a record: the next leader begins those again that a controller's end in
 """
 
 import json
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from uuid import NAMESPACE_OID, uuid5
 from oslo_log import log
 from sqlalchemy.orm import Session
 
-from pondstack.bounded_process import Limits
+from pondstack.bounded_process import Limits, OnlyChild
 from pondstack.controller.gate import Gate
 from pondstack.controller.planner.endpoint import PlannerEndpoint
 from pondstack.controller.planner.past import Past
@@ -79,9 +77,7 @@ class PlannerJobs:
         self._resources, self._ledger = resources, ledger
         self._group = resources.conf.planner
         self._database = resources.database
-        self._lock = threading.Lock()
-        self._stopping = False
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child = OnlyChild()
         self._looks = True
         self._worker = PeriodicWorker("planner", ROUND_SECONDS, self.run)
         self.endpoint = PlannerEndpoint(jobs=self, gate=gate)
@@ -148,10 +144,7 @@ class PlannerJobs:
 
     def stop(self) -> None:
         """End; a replay under way is killed, and the next leader begins it again."""
-        with self._lock:
-            self._stopping = True
-            if self._child is not None:
-                self._child.kill()
+        self._child.stop()
         self._worker.stop(STOP_SECONDS)
 
     def tidy(self) -> None:
@@ -168,7 +161,7 @@ class PlannerJobs:
             return
         self._looks = False
         try:
-            while not self._stopping and (waiting := self._database.read(planner_jobs.unended)):
+            while not self._child.stopping and (waiting := self._database.read(planner_jobs.unended)):
                 self._attend(waiting[0])
         except BaseException:
             self._looks = True
@@ -197,7 +190,7 @@ class PlannerJobs:
         except NotLeader:
             raise
         except (PondError, OSError) as error:
-            if self._stopping:
+            if self._child.stopping:
                 return
             text = error.message if isinstance(error, PondError) else f"{self._resources.name}: {error}"
             self._write(lambda session: planner_jobs.fail(session, job.uuid, text))
@@ -214,24 +207,17 @@ class PlannerJobs:
                     raise Conflict("[placement] enabled is off at the controller that leads now")
                 past.write(folder, datetime.now(UTC), order.window_days)
             limits = Limits(self._group.seconds, self._group.memory_mib)
-            follow = Progress(self._database.read, self._write, job.uuid, lambda: self._stopping)
+            follow = Progress(self._database.read, self._write, job.uuid, lambda: self._child.stopping)
             try:
-                return process.replay(folder, limits, follow.goes_on, self._started, time.monotonic)
+                return process.replay(folder, limits, follow.goes_on, self._child.started, time.monotonic)
             finally:
-                with self._lock:
-                    self._child = None
+                self._child.ended()
 
     def _past(self) -> Past | None:
         nova, placement = self._resources.servers, self._resources.placement
         if nova is None or placement is None:
             return None
         return Past(nova, placement, self._resources.reader.history, self._resources.conf.prediction.min_coverage)
-
-    def _started(self, child: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._child = child
-            if self._stopping:
-                child.kill()
 
     def _write(self, change: Callable[[Session], bool]) -> bool:
         """Change a row, unless another controller leads: raises NotLeader then."""

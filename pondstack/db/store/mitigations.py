@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, or_, select, update
+from sqlalchemy import Select, delete, insert, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import MitigationRow
+from pondstack.db.store.newest_first import newest_first
 from pondstack.domain.errors import NotFound
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger, Work
 from pondstack.ledger.records import MitigationRecord
@@ -24,7 +25,7 @@ def get(session: Session, uuid: str) -> Mitigation | None:
 def latest(session: Session, consumer_uuid: str) -> Mitigation | None:
     """Return the newest of a consumer."""
     query = _query().where(MitigationRow.consumer_uuid == consumer_uuid)
-    found = session.execute(query.order_by(MitigationRow.created_at.desc(), MitigationRow.uuid).limit(1)).one_or_none()
+    found = session.execute(query.limit(1)).one_or_none()
     return None if found is None else _value(*found)
 
 
@@ -88,12 +89,7 @@ def records(
             query = query.where(getattr(MitigationRow, column) == value)
     if open_only:
         query = query.where(MitigationRow.ended_at.is_(None))
-    if marker is not None:
-        row = session.get(MitigationRow, marker)
-        if row is None or any(value not in (None, getattr(row, column)) for column, value in chosen.items()):
-            raise NotFound(f"there is no mitigation {marker}; start again without a marker")
-        same = (MitigationRow.created_at == row.created_at) & (MitigationRow.uuid > row.uuid)
-        query = query.where(or_(MitigationRow.created_at < row.created_at, same))
+    query = newest_first(session, query, MitigationRow, "mitigation", marker, chosen)
     return [_record(row) for row in session.execute(query.limit(limit)).scalars()]
 
 

@@ -8,12 +8,13 @@ import json
 import zlib
 from typing import Any
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import PlannerJobRow, PlannerReportRow, table
+from pondstack.db.store.newest_first import newest_first
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.planner_job import OPEN, JobState, PlannerJob, PlannerReport
 
@@ -116,15 +117,10 @@ def records(
     session: Session, *, state: str | None = None, limit: int | None = None, marker: str | None = None
 ) -> list[PlannerJob]:
     """Return jobs, the newest first; raises NotFound for an unknown marker."""
-    query = select(PlannerJobRow).order_by(PlannerJobRow.created_at.desc(), PlannerJobRow.uuid)
+    query = select(PlannerJobRow)
     if state is not None:
         query = query.where(PlannerJobRow.state == state)
-    if marker is not None:
-        row = session.get(PlannerJobRow, marker)
-        if row is None:
-            raise NotFound(f"there is no planner job {marker}; start again without a marker")
-        same = (PlannerJobRow.created_at == row.created_at) & (PlannerJobRow.uuid > row.uuid)
-        query = query.where(or_(PlannerJobRow.created_at < row.created_at, same))
+    query = newest_first(session, query, PlannerJobRow, "planner job", marker)
     return [_job(row) for row in session.execute(query.limit(limit)).scalars()]
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import FreezeRow, PlanActionRow, PlanRow, table
+from pondstack.db.store.newest_first import newest_first
 from pondstack.domain.errors import NotFound
 from pondstack.domain.plan import (
     ENDED,
@@ -148,15 +149,10 @@ def records(
     session: Session, *, state: str | None = None, limit: int | None = None, marker: str | None = None
 ) -> list[Plan]:
     """Return plans without their actions, the newest first; raises NotFound for an unknown marker."""
-    query = select(PlanRow, now_seconds()).order_by(PlanRow.created_at.desc(), PlanRow.uuid)
+    query = select(PlanRow, now_seconds())
     if state is not None:
         query = query.where(PlanRow.state == state)
-    if marker is not None:
-        row = session.get(PlanRow, marker)
-        if row is None:
-            raise NotFound(f"there is no plan {marker}; start again without a marker")
-        same = (PlanRow.created_at == row.created_at) & (PlanRow.uuid > row.uuid)
-        query = query.where(or_(PlanRow.created_at < row.created_at, same))
+    query = newest_first(session, query, PlanRow, "plan", marker)
     return [_plan(row, (), now) for row, now in session.execute(query.limit(limit))]
 
 

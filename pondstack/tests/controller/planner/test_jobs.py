@@ -219,7 +219,7 @@ def test_a_leader_that_ends_kills_its_child_and_leaves_the_job_to_the_next(datab
     uuid = ask(jobs)
 
     def during(goes_on):
-        jobs._started(SimpleNamespace(kill=lambda: killed.append(True)))
+        jobs._child.started(SimpleNamespace(kill=lambda: killed.append(True)))
         jobs.stop()
         assert not goes_on(0, 0)
         raise Unavailable("its process ended with -9")
