@@ -38,7 +38,7 @@ class Ringer:
         Raises BadRequest, HostUnusable (no transport), Unavailable (it is not reached).
         """
         if self._transport is None:
-            raise HostUnusable("this host rings nobody: [lending] transport is empty")
+            raise HostUnusable("this host rings nobody: [power] doorbell is off, or [lending] transport is empty")
         ticket, key, token = Ticket.from_dict(ring.get("ticket")), Key.from_dict(ring.get("key")), _token(ring)
         with self._lock:
             known = self._connected.get(sleeper)
