@@ -80,7 +80,7 @@ def test_a_drain_that_finds_no_room_is_undone(rack: Rack, guest: LocalGuest, ope
     compute.disable_service(service(rack, other), disabled_reason="a disk")
     try:
         error = openstack("host", "drain", guest.host, "--wait", "--timeout", str(PLAN_SECONDS), status=1)
-        assert "is failed" in error
+        assert "ended as failed" in error
         assert service(rack, guest.host).status == "enabled"
         assert service(rack, other).disabled_reason == "a disk"
         assert "but others: a disk" in openstack("host", "restore", other, "--wait", status=1)

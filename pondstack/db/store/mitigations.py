@@ -25,7 +25,7 @@ def get(session: Session, uuid: str) -> Mitigation | None:
 def latest(session: Session, consumer_uuid: str) -> Mitigation | None:
     """Return the newest of a consumer."""
     query = _query().where(MitigationRow.consumer_uuid == consumer_uuid)
-    found = session.execute(query.limit(1)).one_or_none()
+    found = session.execute(query.order_by(MitigationRow.created_at.desc(), MitigationRow.uuid).limit(1)).one_or_none()
     return None if found is None else _value(*found)
 
 
@@ -83,7 +83,7 @@ def records(
 
     A marker that was not chosen is as unknown as one that does not exist.
     """
-    query = select(MitigationRow).order_by(MitigationRow.created_at.desc(), MitigationRow.uuid)
+    query = select(MitigationRow)
     for column, value in chosen.items():
         if value is not None:
             query = query.where(getattr(MitigationRow, column) == value)
