@@ -143,23 +143,29 @@ class Placement:
         return True
 
     def change_aggregates(
-        self, uuid: str, decide: Callable[[set[str]], set[str]], *, still: Callable[[], object] = lambda: None
+        self,
+        uuid: str,
+        decide: Callable[[set[str]], set[str]],
+        *,
+        still: Callable[[], object] = lambda: None,
+        force: bool = False,
     ) -> bool:
         """Set a provider's aggregates to what `decide` makes of the present ones; returns whether that was a change.
 
-        `still`: as with set_inventory.
+        `still` and `force`: as with set_inventory.
         """
 
         def change() -> bool:
             present = self._get(f"/resource_providers/{uuid}/aggregates")
             wanted = decide(set(present["aggregates"]))
-            if wanted == set(present["aggregates"]):
+            right = wanted == set(present["aggregates"])
+            if right and not force:
                 return False
             still()
             generation = present["resource_provider_generation"]
             body = {"aggregates": sorted(wanted), "resource_provider_generation": generation}
             self._put(f"/resource_providers/{uuid}/aggregates", body)
-            return True
+            return not right
 
         return self._again(change)
 

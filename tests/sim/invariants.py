@@ -166,6 +166,13 @@ class Watch:
             raise Violation("old_epoch_obeyed", f"{what} obeyed epoch {epoch} after {known}")
         self._epochs[what] = max(epoch, known)
 
+    def wiped(self, what: str) -> None:
+        """An agent has lost its state with its disk: it is a new one, and the first epoch that it hears is its first.
+
+        It has nothing that a former leader could harm; devices and the ledger, which have seen more, refuse that one.
+        """
+        self._epochs.pop(what, None)
+
     def disk_changed(self, name: str) -> None:
         """A host's attachments have changed."""
         owners: dict[tuple[str, int], str] = {}

@@ -97,14 +97,19 @@ class Placement:
         self._existing(uuid).traits.add(trait)
 
     def change_aggregates(
-        self, uuid: str, decide: Callable[[set[str]], set[str]], *, still: Callable[[], object] = lambda: None
+        self,
+        uuid: str,
+        decide: Callable[[set[str]], set[str]],
+        *,
+        still: Callable[[], object] = lambda: None,
+        force: bool = False,
     ) -> bool:
         """Set a provider's aggregates."""
         for _ in range(TRIES):
             provider = self._existing(uuid)
             generation, present = provider.generation, set(provider.aggregates)
             wanted = decide(present)
-            if wanted == present:
+            if wanted == present and not force:
                 return False
             if self.fences_aggregates:
                 still()
@@ -112,7 +117,7 @@ class Placement:
             if provider.generation == generation:
                 provider.aggregates = wanted
                 provider.generation += 1
-                return True
+                return wanted != present
         raise Unavailable("Placement: somebody else keeps changing it")
 
     def members(self, aggregate: str) -> dict[str, str]:

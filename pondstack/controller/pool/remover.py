@@ -130,8 +130,9 @@ class Remover:
 
     @staticmethod
     def _take_out(placement: Placement, provider: str, aggregates: Iterable[str]) -> bool:
+        """Take a provider out, written even if it is in none: a former leader may be about to join it still."""
         ours = set(aggregates)
-        return placement.change_aggregates(provider, lambda present: present - ours)
+        return placement.change_aggregates(provider, lambda present: present - ours, force=True)
 
     @staticmethod
     def _claims(placement: Placement, uuid: str) -> list[str]:

@@ -88,6 +88,21 @@ def test_aggregates_are_decided_on_what_is_there(placement, pool):
     assert seen == [{theirs, ours}]
 
 
+def test_forced_aggregates_refuse_those_that_looked_before(placement, placement_http, pool):
+    """A former leader slept with the look at the ledger behind it; the next one found nothing to take out since."""
+    slept = []
+
+    def sleep():
+        if slept:
+            raise NotLeader("epoch 1 has ended")
+        slept.append(1)
+        assert not Placement(placement_http).change_aggregates(pool, lambda present: present - {pool}, force=True)
+
+    with pytest.raises(NotLeader):
+        placement.change_aggregates(pool, lambda present: present | {pool}, still=sleep)
+    assert not placement.change_aggregates(pool, lambda _present: set())
+
+
 def test_a_generation_conflict_is_read_again_and_tried_again(placement, pool):
     """Somebody else changes the provider between our read and our write, twice."""
     tries = []

@@ -243,6 +243,16 @@ MUTANTS = (
         "a paused leader joins a removed host again",
     ),
     Mutant(
+        "removal_that_writes_nothing",
+        "pondstack/controller/pool/remover.py",
+        "lambda present: present - ours, force=True)",
+        "lambda present: present - ours)",
+        (
+            f"{_CONTROLLER}/pool/test_remover.py::test_a_former_leader_that_had_looked_does_not_join_a_host_that_was_in_nothing",
+        ),
+        "a former leader that has looked joins a removed host that was in no aggregate just then",
+    ),
+    Mutant(
         "repair_of_a_host_that_came_meanwhile",
         "pondstack/controller/pool/remover.py",
         "if self._placement is None or host in self._view().hosts:",

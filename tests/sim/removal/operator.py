@@ -69,7 +69,7 @@ class Operator:
         if removed:
             self._rack.scheduler.faults["host removed"] += 1
             if step.values["wiped"]:
-                host.memory.disk.clear()
+                self._wipe(name)
         self.gone.discard(name)
         host.revive()
         self._rack.nova.host_is_back(name)
@@ -83,7 +83,7 @@ class Operator:
         self.back.discard(name)
         while self._of(name):
             self._drain(lambda: self._of(name))
-        self._rack.hosts[name].memory.disk.clear()
+        self._wipe(name)
         # As by an API of the former release: whichever generation there is. It is never back.
         self._ask(lambda: self._client.fence_host(name=name, reason="it is scrap", force=True, generation=None))
         self._ask(lambda: self._client.remove_host(name=name))
@@ -101,6 +101,10 @@ class Operator:
         finally:
             self.at_work -= 1
 
+    def _wipe(self, name: str) -> None:
+        self._rack.hosts[name].memory.disk.clear()
+        self._rack.watch.wiped(f"the agent of {name}")
+
     def _of(self, host: str) -> list[str]:
         return [item.name for item in self._rack.nova.instances.values() if item.is_on(host)]
 
@@ -112,7 +116,7 @@ class Operator:
         host.die()
         while self._of(name):
             self._drain(lambda: self._of(name))
-        host.memory.disk.clear()
+        self._wipe(name)
         self._ask(lambda: self._fence_as_read(name))
         self._rack.scheduler.sleep(step.values["seconds"])
         self.gone.discard(name)

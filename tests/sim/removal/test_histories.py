@@ -73,6 +73,17 @@ def _aggregates_without_fence() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _removals_write_nothing() -> Iterator[None]:
+    plain = Placement.change_aggregates
+
+    def change(self: Any, uuid: str, decide: Any, **named: Any) -> bool:
+        return plain(self, uuid, decide, **named | {"force": False})
+
+    with mock.patch.object(Placement, "change_aggregates", change):
+        yield
+
+
 FOUND = {
     "a device came back after its removal with what guests had written": (198, _dirt_is_forgotten, "free_not_zero"),
     "a leader that was paused joined a host to the aggregate that its successor had removed": (
@@ -80,8 +91,13 @@ FOUND = {
         _aggregates_without_fence,
         "not_consistent",
     ),
+    "a leader that was paused behind its fence joined a host that was in nothing when its successor removed it": (
+        110001223,
+        _removals_write_nothing,
+        "not_consistent",
+    ),
 }
-"""What these histories found in the first version of removals: seed, what takes the mending away, and the violation."""
+"""What these histories found in removals: seed, what takes the mending away, and the violation."""
 
 
 @pytest.mark.parametrize("problem", FOUND)

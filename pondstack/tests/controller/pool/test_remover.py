@@ -1,6 +1,7 @@
 """Hosts and pools are removed from the ledger and from Placement; what Nova owns there stays."""
 
 from functools import partial
+from unittest import mock
 from uuid import uuid4
 
 import pytest
@@ -131,6 +132,25 @@ def test_a_former_leader_does_not_join_a_host_that_was_removed(placed, endpoint)
     remove_host(endpoint)
     lead(placed.database, "its successor")
     with pytest.raises(NotLeader):
+        former.write(seen)
+    assert aggregates_of(placed, "h1") == set()
+
+
+def test_a_former_leader_that_had_looked_does_not_join_a_host_that_was_in_nothing(placed, endpoint):
+    """Between its look at who leads and its write the next leader removed the host, with nothing to take it out of."""
+    former, seen, plain = InventorySync(placed.placement, placed.ledger), placed.reader.rack(), placed.ledger.renew
+    former.write(seen)
+    former.forget()
+    placed.placement.change_aggregates(placed.placement.provider_by_name("h1"), lambda _present: set())
+    quiet(placed, "h1")
+
+    def renew():
+        plain()
+        if seen.hosts.keys() == placed.reader.rack().hosts.keys():
+            remove_host(endpoint)
+            lead(placed.database, "its successor")
+
+    with mock.patch.object(placed.ledger, "renew", renew), pytest.raises(NotLeader):
         former.write(seen)
     assert aggregates_of(placed, "h1") == set()
 
