@@ -19,6 +19,7 @@ from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.consolidation.live_moves import why_it_stays_now
 from pondstack.controller.consolidation.plan_settings import PlanSettings
 from pondstack.controller.consolidation.transition_notifier import TransitionNotifier
 from pondstack.controller.consolidation.unplaced import Pace as UnplacedPace
@@ -72,9 +73,10 @@ class Consolidation:
         self._unplaced: Unplaced | None = None
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
+            stays = why_it_stays_now(resources.reader.rack)
             self._applier = Applier(
                 ledger.plans,
-                lambda: handlers(nova, sleeps, lends, self._settings.least_awake()),
+                lambda: handlers(nova, sleeps, lends, self._settings.least_awake(), stays),
                 self._pace,
                 resources.clock,
                 changed=self._count,
