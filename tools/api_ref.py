@@ -43,6 +43,7 @@ BODIES: dict[str, Any] = {
     "create_planner_job": {"source": "cloud", "window_days": 30, "settings": {"seeds": [1, 2, 3]}},
     "cancel_planner_job": {},
     "freeze_consolidation": {"frozen": True, "reason": "kernels are upgraded"},
+    "limit_consolidation": {"reserve_percent": 20, "least_awake": 2},
     "record_performance": {"metric": "p99_ms", "value": 12.5, "higher_is_better": False},
     "set_project": {"default_policy": "auto", "max_pool_percent": 40},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},

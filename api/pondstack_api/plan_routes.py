@@ -5,6 +5,7 @@ from pondstack_api.handlers import plan
 from pondstack_api.route import Route
 
 SINCE = (1, 20)
+LIMITS_SINCE = (1, 23)
 _PLAN = schemas.plan.PLAN
 
 
@@ -44,7 +45,7 @@ PLAN_ROUTES: dict[str, dict[str, Route]] = {
     "/consolidation": {
         "GET": Route(
             plan.show_consolidation,
-            "Show whether consolidation is frozen",
+            "Show whether consolidation is frozen, and its limits",
             policies.plan.SHOW_CONSOLIDATION,
             schemas.plan.CONSOLIDATION,
             since=SINCE,
@@ -56,6 +57,16 @@ PLAN_ROUTES: dict[str, dict[str, Route]] = {
             schemas.plan.CONSOLIDATION,
             body=schemas.plan.FREEZE,
             since=SINCE,
+        ),
+    },
+    "/consolidation/limits": {
+        "PUT": Route(
+            plan.limit_consolidation,
+            "Set what consolidation leaves awake and free",
+            policies.plan.LIMIT,
+            schemas.plan.CONSOLIDATION,
+            body=schemas.plan.LIMITS,
+            since=LIMITS_SINCE,
         ),
     },
 }

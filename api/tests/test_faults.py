@@ -36,6 +36,7 @@ WRITES = {
     ("POST", "/hosts/{name}/drain"): {},
     ("POST", "/hosts/{name}/restore"): {},
     ("PUT", "/consolidation"): {"frozen": False},
+    ("PUT", "/consolidation/limits"): {"least_awake": None},
     ("POST", "/allocations/{consumer}/mitigate"): {},
     ("POST", "/allocations/{consumer}/abort"): {},
     ("PUT", "/performance/{consumer}"): {"metric": "p99_ms", "value": 1.5, "higher_is_better": False},
@@ -71,7 +72,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.22"
+    assert response.headers["openstack-api-version"] == "memory 1.23"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

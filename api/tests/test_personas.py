@@ -97,6 +97,7 @@ ALLOWED = {
     ("GET", "/planner-jobs/{job}/report"): RACK,
     ("GET", "/consolidation"): RACK,
     ("PUT", "/consolidation"): {"admin"},
+    ("PUT", "/consolidation/limits"): {"admin"},
 }
 HIDDEN = {
     "/allocations/{uuid}",
@@ -144,6 +145,7 @@ BODIES = {
     ("POST", "/planner-jobs"): {"source": "generated"},
     ("POST", "/planner-jobs/{job}/cancel"): {},
     ("PUT", "/consolidation"): {"frozen": False},
+    ("PUT", "/consolidation/limits"): {"least_awake": None},
 }
 
 

@@ -71,6 +71,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     bodies["/hosts/{name}/tiering"] = {"on": None, "generation": 0}
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
     bodies["/consolidation"] = {"frozen": True}
+    bodies["/consolidation/limits"] = {"least_awake": 1}
     bodies["/projects/{project_id}"] = {"default_policy": None, "max_pool_percent": 0}
     if path.endswith("/wake"):
         call("POST", f"/hosts/{name}/suspend", json={})

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.remote_share import MAX_REMOTE_PERCENT, MIRROR_CLASS, Shares, check_percent, shares
-from pondstack.domain.sizing import LEGAL, PondSpecs, parse_specs
+from pondstack.domain.sizing import LEGAL, PondSpecs, given_specs, parse_specs
 from pondstack.domain.swap_disk import MAX_SWAP_PERCENT
 from pondstack.domain.swap_disk import check_percent as check_swap_percent
 from pondstack.domain.units import RESOURCE_CLASS
@@ -24,10 +24,6 @@ REMOTE_KEY = f"resources{REMOTE_SUFFIX}:{REMOTE_CLASS}"
 MIRROR_KEY = f"resources:{MIRROR_CLASS}"
 GROUP_POLICY_KEY = "group_policy"
 
-SWAP_STAYS = (
-    "a server with a swap disk in remote memory cannot be migrated live: its pages are in its host's mirror, and with "
-    "lenders that serve this host only; migrate it cold"
-)
 NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
 _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), NUMA),
@@ -92,10 +88,7 @@ def sized(found: Shares) -> dict[str, str]:
 
 def given(extra_specs: Mapping[str, str] | None) -> PondSpecs:
     """Return the `pond:` specs of a guest that has its flavor already; all local where they are wrong, or none."""
-    try:
-        return parse_specs(extra_specs or {}) or PondSpecs()
-    except BadSpec:
-        return PondSpecs()
+    return given_specs(extra_specs or {})
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:

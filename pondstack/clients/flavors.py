@@ -19,6 +19,11 @@ def claim(flavor: Mapping[str, Any], *, from_image: bool) -> dict[str, int]:
     return {name: amount for name, amount in found.items() if amount}
 
 
+def specs(flavor: Mapping[str, Any]) -> dict[str, str]:
+    """Return the extra specs of a flavor, none where Nova does not show them."""
+    return {str(key): str(value) for key, value in (flavor.get("extra_specs") or {}).items()}
+
+
 def traits(flavor: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the traits that a flavor requires or forbids of the hosts; None where that is not all that it asks for."""
     specs = flavor.get("extra_specs")

@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions as ks_exc
 from oslo_config import cfg
 from oslo_log import log
 
+from pondstack.clients import flavors
 from pondstack.clients.keystone import load_adapter
 from pondstack.clients.servers import (
     DELETED,
@@ -48,11 +49,13 @@ class ServerState:
     """What a server is now. `host`: the hypervisor that it is on, whose agent has this name; "" for none.
 
     `busy`: what is being done with it, or why nothing is to be; "" for nothing. `running`: its process is there.
+    `specs`: the extra specs of its flavor, as far as Nova shows them.
     """
 
     host: str
     busy: str
     running: bool
+    specs: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Nova:
         busy = task or (status if status in UNSETTLED else "")
         if not busy and status in RUNNING and self._migrates(uuid):
             busy = MIGRATING
-        return ServerState(host, busy, status in RUNNING)
+        return ServerState(host, busy, status in RUNNING, flavors.specs(server.get("flavor") or {}))
 
     def _check_sees_all(self) -> None:
         """Raise Unavailable for a user from whom Nova hides servers: to him they do not exist."""

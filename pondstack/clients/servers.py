@@ -1,7 +1,7 @@
 """Servers as Nova's API shows them in its lists: where they are, that they found no host, what they were."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +23,7 @@ class PlacedServer:
     """A server where it is; `host`, `busy`, `running` as ServerState has them.
 
     `traits`: what its flavor wants of a host's traits, "!NAME": that it lacks it; None: Nova does not show it, or the
-    flavor asks for more than one group of resources.
+    flavor asks for more than one group of resources. `specs`: as ServerState has them.
     """
 
     uuid: str
@@ -31,6 +31,7 @@ class PlacedServer:
     busy: str
     running: bool
     traits: tuple[str, ...] | None = ()
+    specs: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ def placed_server(server: Mapping[str, Any]) -> PlacedServer | None:
     if not host:
         return None
     busy = server.get("OS-EXT-STS:task_state") or (status if status in UNSETTLED else "")
+    flavor = server.get("flavor") or {}
     return PlacedServer(
-        str(server["id"]), str(host), str(busy), status in RUNNING, flavors.traits(server.get("flavor") or {})
+        str(server["id"]), str(host), str(busy), status in RUNNING, flavors.traits(flavor), flavors.specs(flavor)
     )
 
 

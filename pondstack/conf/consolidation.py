@@ -100,7 +100,8 @@ OPTIONS: list[cfg.Opt] = [
         default=1,
         min=0,
         max=1000000,
-        help="How many hosts (a count) stay awake and enabled at least.",
+        help="How many hosts (a count) stay awake and enabled at least. `openstack memory consolidation set` "
+        "sets it at run time.",
     ),
     cfg.FloatOpt(
         "reserve_percent",
@@ -109,7 +110,8 @@ OPTIONS: list[cfg.Opt] = [
         max=100.0,
         help="Percent of the VCPUs and of the memory that may be claimed of awake hosts which plans keep free: they "
         "empty no host that is needed for it, and wake sleeping ones, the least borrowed first, where less is free. "
-        "With auto on, hosts are woken ahead of need so. 0: nothing is kept free.",
+        "With auto on, hosts are woken ahead of need so. 0: nothing is kept free. `openstack memory consolidation "
+        "set` sets it at run time.",
     ),
     cfg.IntOpt(
         "most_migrations",

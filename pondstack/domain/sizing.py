@@ -166,6 +166,14 @@ LEGAL = {
 }
 
 
+def given_specs(extra_specs: Mapping[str, str]) -> "PondSpecs":
+    """Return the `pond:` specs of a guest that has its flavor already; all local where they are wrong, or none."""
+    try:
+        return parse_specs(extra_specs) or PondSpecs()
+    except BadSpec:
+        return PondSpecs()
+
+
 def parse_specs(extra_specs: Mapping[str, str]) -> PondSpecs | None:
     """Return the parsed `pond:` specs, None when there are none.
 

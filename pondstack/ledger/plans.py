@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
+from pondstack.domain.consolidation_limits import ConsolidationLimits
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.plan import (
     ENDED,
@@ -28,6 +29,7 @@ from pondstack.ledger.store import Freeze, Transaction
 from pondstack.ledger.transactions import Transactions
 
 CREATE, APPLY, CANCEL, FREEZE, STEP = "create_plan", "apply_plan", "cancel_plan", "freeze_consolidation", "plan_step"
+LIMIT = "limit_consolidation"
 MOST_OF_A_REASON = 1000
 
 
@@ -211,6 +213,18 @@ class Plans:
             return {"reason": reason, MOVES: []}
 
         self._transactions.once(operation_id, FREEZE, {"reason": reason}, work)
+
+    def limits(self) -> ConsolidationLimits:
+        """Return what an operator has set in place of options."""
+        return self._transactions.read(self._store.plans.limits)
+
+    def set_limits(self, operation_id: str, changes: Mapping[str, Any]) -> None:
+        """Set what `changes` names, None: let the option hold again. Raises BadRequest."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            return {"set": self._store.plans.set_limits(tx, changes).given, MOVES: []}
+
+        self._transactions.once(operation_id, LIMIT, {"changes": dict(changes)}, work)
 
     def _check_present(self, tx: Transaction, plan: Plan) -> Plan:
         present = self._store.plans.get(tx, plan.uuid)

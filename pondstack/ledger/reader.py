@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
+from pondstack.domain.consolidation_limits import ConsolidationLimits
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
 from pondstack.domain.plan import Plan
 from pondstack.domain.planner_job import PlannerJob, PlannerReport
@@ -125,6 +126,9 @@ class PlanReader(Protocol):
 
     def frozen(self) -> Freeze | None:
         """Return since when consolidation is frozen, None: it is not."""
+
+    def limits(self) -> ConsolidationLimits:
+        """Return what is set at run time in place of options."""
 
 
 class PlannerJobReader(Protocol):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from pondstack.domain.admission import Lend
+from pondstack.domain.consolidation_limits import ConsolidationLimits
 from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.host_sleep import HostSleep
@@ -280,6 +281,8 @@ class Plans(Protocol):
     def frozen(self, tx: Transaction, /) -> Freeze | None: ...
     def freeze(self, tx: Transaction, reason: str, /) -> None: ...
     def thaw(self, tx: Transaction, /) -> None: ...
+    def limits(self, tx: Transaction, /) -> ConsolidationLimits: ...
+    def set_limits(self, tx: Transaction, changes: Mapping[str, Any], /) -> ConsolidationLimits: ...
 
 
 class Splits(Protocol):

@@ -7,6 +7,8 @@ from uuid import uuid4
 
 PLAN_VERSION = "1.18"
 """The version that plans, the freeze and host_telemetry() came with."""
+LIMITS_VERSION = "1.21"
+"""The version that limit_consolidation() came with."""
 
 
 class ControllerPlanAPI(ABC):
@@ -50,3 +52,15 @@ class ControllerPlanAPI(ABC):
     def freeze_consolidation(self, *, reason: str | None, operation_id: str | None = None) -> None:
         """Have no plan of consolidation begin or go on; `reason` None: let them."""
         self._call_since(PLAN_VERSION, "freeze_consolidation", reason=reason, operation_id=operation_id or str(uuid4()))
+
+    def limit_consolidation(self, *, changes: Mapping[str, Any], operation_id: str | None = None) -> None:
+        """Set at run time what holds in place of options; None: the option holds again. Raises BadRequest.
+
+        `changes`: by the names of pondstack.domain.consolidation_limits.
+        """
+        self._call_since(
+            LIMITS_VERSION,
+            "limit_consolidation",
+            changes=dict(changes),
+            operation_id=operation_id or str(uuid4()),
+        )

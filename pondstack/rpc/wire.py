@@ -82,7 +82,10 @@ class Grant(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Attached(Wire):
-    """One allocation that is really there on a host, as its agent sees it. `in_use`: mapped by a running process."""
+    """One allocation that is really there on a host, as its agent sees it. `in_use`: mapped by a running process.
+
+    `backing`: the kind of its backings; "": of an agent of a former release.
+    """
 
     allocation_uuid: str
     consumer_uuid: str
@@ -90,6 +93,7 @@ class Attached(Wire):
     extents: tuple[Extent, ...]
     in_use: bool = False
     purpose: str = Purpose.GUEST.value
+    backing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,9 @@ class TestUnplaced(NovaWithPondstack):
         sleeps: Any = self
         lends: Any = None
         pace = ApplierPace(2, 60, 600.0, 2)
-        applier = Applier(self.ledger.plans, lambda: handlers(self.nova, sleeps, lends, 1), lambda: pace, lambda: 0.0)
+        applier = Applier(
+            self.ledger.plans, lambda: handlers(self.nova, sleeps, lends, 1, lambda *_: ""), lambda: pace, lambda: 0.0
+        )
         for _ in range(3):
             applier.run(self.ledger.plans.unattended())
         ended = self.ledger.plans.get(plan.uuid)

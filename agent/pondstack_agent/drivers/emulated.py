@@ -26,6 +26,8 @@ from pondstack_agent.records import Records
 LOG = log.getLogger(__name__)
 
 DISTANCE = 20
+KIND = "file"
+"""Of its backings."""
 """SLIT distance of pool memory: one hop further than local memory, which has 10."""
 
 Mapped = Mapping[str, Sequence[range] | None]
@@ -92,7 +94,9 @@ class EmulatedHostPool(HostPoolDriver):
             strangers = self._strangers(records)
             mapped = _scan([*records.values(), *strangers])
             known = [self._attached(record, mapped) for record in records.values()]
-            running = [describe(record, in_use=True) for record in strangers if _is_mapped(record, mapped)]
+            running = [
+                describe(record, in_use=True, backing=KIND) for record in strangers if _is_mapped(record, mapped)
+            ]
             return (*known, *running)
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
@@ -127,7 +131,7 @@ class EmulatedHostPool(HostPoolDriver):
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
-        return describe(record, in_use=in_use)
+        return describe(record, in_use=in_use, backing=KIND)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
         """Return what the devices let this host use without its being on record (a lost state folder)."""
@@ -164,7 +168,7 @@ def _record(device: Path, grant: Grant) -> dict[str, Any]:
     """Return what pondstack_agent.qemu.wrapper reads: the grant, where the device is, and the ranges of its file."""
     backings = [
         Backing(
-            kind="file",
+            kind=KIND,
             size_mib=extent.count * grant.slice_mib,
             distance=DISTANCE,
             path=str(device / MEMORY),

@@ -27,8 +27,8 @@ def extents_in(record: Mapping[str, Any]) -> tuple[Extent, ...]:
     return tuple(Extent(item["start"], item["count"]) for item in record["extents"])
 
 
-def describe(record: Mapping[str, Any], *, in_use: bool) -> Attached:
-    """Return what a report says of a record."""
+def describe(record: Mapping[str, Any], *, in_use: bool, backing: str) -> Attached:
+    """Return what a report says of a record; `backing`: the kind of its driver's backings."""
     return Attached(
         allocation_uuid=record["allocation_uuid"],
         consumer_uuid=record["consumer_uuid"],
@@ -36,6 +36,7 @@ def describe(record: Mapping[str, Any], *, in_use: bool) -> Attached:
         extents=extents_in(record),
         in_use=in_use,
         purpose=record.get("purpose", Purpose.GUEST),
+        backing=backing,
     )
 
 

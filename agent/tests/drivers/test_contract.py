@@ -140,6 +140,7 @@ def test_what_is_attached_outlives_the_driver(harness: Harness) -> None:
     assert found.pool_uuid == grant.pool_uuid
     assert not found.in_use
     assert again.backings("a") == backings
+    assert {found.backing} == {backing.kind for backing in backings}, "controllers have to know what QEMU leaves out"
 
 
 def test_attach_needs_the_permission_of_the_device(harness: Harness) -> None:

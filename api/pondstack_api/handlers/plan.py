@@ -9,6 +9,8 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+LIMITS_SINCE = (1, 23)
+
 
 def body(plan: Plan, *, with_actions: bool) -> dict[str, Any]:
     """Return a plan as the API shows it."""
@@ -96,13 +98,16 @@ def _of_host(request: Request, kind: PlanKind) -> Reply:
 
 
 def show_consolidation(request: Request) -> Reply:
-    """Show whether consolidation is frozen."""
-    found = request.services.reader.plans.frozen()
+    """Show whether consolidation is frozen, and what is set in place of options (since 1.23)."""
+    plans = request.services.reader.plans
+    found = plans.frozen()
+    limits = {"limits": asdict(plans.limits())} if request.version >= LIMITS_SINCE else {}
     return Reply(
         {
             "frozen": found is not None,
             "reason": None if found is None else found.reason,
             "since": None if found is None else render.time(found.since),
+            **limits,
         }
     )
 
@@ -115,6 +120,15 @@ def freeze_consolidation(request: Request) -> Reply:
     request.services.controller.freeze_consolidation(
         reason=(reason or "by an operator") if frozen else None, operation_id=request.body.get("operation_id")
     )
+    return show_consolidation(request)
+
+
+def limit_consolidation(request: Request) -> Reply:
+    """Set what the body names and leave the rest; null: the option holds again. It binds what is decided from then on;
+    `least_awake` also binds plans that are under way.
+    """
+    changes = {name: value for name, value in request.body.items() if name != "operation_id"}
+    request.services.controller.limit_consolidation(changes=changes, operation_id=request.body.get("operation_id"))
     return show_consolidation(request)
 
 

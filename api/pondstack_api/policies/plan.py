@@ -11,6 +11,7 @@ DRAIN = "memory:hosts:drain"
 RESTORE = "memory:hosts:restore"
 SHOW_CONSOLIDATION = "memory:consolidation:show"
 FREEZE = "memory:consolidation:freeze"
+LIMIT = "memory:consolidation:limit"
 
 RULES = [
     base.rule(LIST, base.RACK_READER, "List plans.", "GET", "/plans"),
@@ -22,4 +23,5 @@ RULES = [
     base.rule(RESTORE, base.ADMIN, "Enable a host that was drained.", "POST", "/hosts/{name}/restore"),
     base.rule(SHOW_CONSOLIDATION, base.RACK_READER, "See whether consolidation is frozen.", "GET", "/consolidation"),
     base.rule(FREEZE, base.ADMIN, "Freeze consolidation, or thaw it.", "PUT", "/consolidation"),
+    base.rule(LIMIT, base.ADMIN, "Set what consolidation leaves awake and free.", "PUT", "/consolidation/limits"),
 ]

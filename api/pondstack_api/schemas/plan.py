@@ -1,7 +1,8 @@
-"""Schemas of consolidation plans, and of the freeze."""
+"""Schemas of consolidation plans, of the freeze, and of limits that are set at run time."""
 
 from dataclasses import fields
 
+from pondstack.domain.consolidation_limits import MOST_HOSTS
 from pondstack.domain.plan import ActionKind, ActionState, Afterwards, Effect, PlanKind, PlanState, PlanTrigger
 from pondstack_api.schemas import base
 
@@ -146,10 +147,31 @@ FREEZE = base.closed(
     },
     optional=("reason", "operation_id"),
 )
+_LIMITS: base.Schema = {
+    "reserve_percent": base.nullable(
+        _percent(
+            "of the VCPUs and of the memory that may be claimed of awake hosts: so much plans keep free; null: as "
+            "[consolidation] reserve_percent says"
+        )
+    ),
+    "least_awake": base.nullable(
+        base.described(base.COUNT, "hosts that stay awake at least; null: as [consolidation] least_awake says")
+        | {"maximum": MOST_HOSTS}
+    ),
+}
+LIMITS = {
+    **base.closed({**_LIMITS, "operation_id": OPERATION_ID}, optional=(*_LIMITS, "operation_id")),
+    "minProperties": 1,
+}
 CONSOLIDATION = base.closed(
     {
         "frozen": base.described(base.FLAG, "whether no plan of consolidation begins or goes on"),
         "reason": base.nullable(base.described(base.TEXT, "why it is frozen; null: it is not")),
         "since": base.nullable(base.described(base.TIME, "since when it is frozen; null: it is not")),
-    }
+        "limits": {
+            **base.closed(_LIMITS),
+            "description": "what is set in place of options; since 1.23",
+        },
+    },
+    optional=("limits",),
 )

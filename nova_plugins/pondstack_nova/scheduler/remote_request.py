@@ -6,6 +6,7 @@ from typing import Any
 from nova import exception
 
 from pondstack.domain.errors import BadSpec
+from pondstack.domain.live_move import why_it_stays
 from pondstack.domain.remote_share import most_pool_percent, shares
 from pondstack.domain.sizing import PondSpecs
 from pondstack_nova import flavors, migrations, pins
@@ -19,9 +20,10 @@ def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
         pins.check(specs, pins.of_request(spec))
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
-    move = migrations.find(ctxt, spec) if specs.swap_mib else None
+    stays = why_it_stays(specs, ())  # what its pool memory is, its host knows
+    move = migrations.find(ctxt, spec) if stays else None
     if move is not None and move.running_local_mib is not None:
-        raise exception.RequestFilterFailed(flavors.SWAP_STAYS)
+        raise exception.RequestFilterFailed(stays)
 
 
 def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:

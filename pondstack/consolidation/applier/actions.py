@@ -3,12 +3,16 @@
 OpenStack Watcher's applier has the same four parts of an action; here a condition is looked at anew, never remembered.
 """
 
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from pondstack.clients.nova import ComputeService, Nova
 from pondstack.domain.errors import NotFound
 from pondstack.domain.plan import OURS, Action, Plan, PlanKind, reason_of
+
+Stays = Callable[[str, str, Mapping[str, str]], str]
+"""Tells why a server, on this host and with these extra specs of its flavor, is not migrated live; "": it may be."""
 
 
 class Is(Enum):
@@ -117,8 +121,12 @@ class Enable(_Services):
 
 class Migrate(_Services):
     """Moves a server by live migration. The scheduler judges the destination, or finds one; it knows the server's
-    traits, aggregates, groups, devices and NUMA.
+    traits, aggregates, groups, devices and NUMA. `stays`: why one cannot be moved for where its memory is.
     """
+
+    def __init__(self, nova: Nova, stays: Stays) -> None:
+        super().__init__(nova)
+        self._stays = stays
 
     def pre_condition(self, _plan: Plan, action: Action) -> Condition:
         """Tell whether it runs on its source, and Nova does nothing with it."""
@@ -129,6 +137,9 @@ class Migrate(_Services):
             return Condition(Is.WAITING, f"Nova works on it ({server.busy})")
         if not server.running:
             return Condition(Is.FALSE, "it is not running")
+        stays = self._stays(action.server_uuid, action.host, server.specs)
+        if stays:
+            return Condition(Is.FALSE, stays)
         if action.destination:
             service = self._service(action.destination)
             if not service.enabled or not service.up:

@@ -14,12 +14,13 @@ from pondstack.consolidation.applier.applier import Applier, Pace
 from pondstack.consolidation.applier.handlers import handlers
 from pondstack.consolidation.applier.lends import Lends
 from pondstack.consolidation.applier.sleeps import Sleeps
-from pondstack.consolidation.decision.decider import check
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.consolidation.live_moves import why_it_stays_now
+from pondstack.controller.consolidation.plan_settings import PlanSettings
 from pondstack.controller.consolidation.transition_notifier import TransitionNotifier
 from pondstack.controller.consolidation.unplaced import Pace as UnplacedPace
 from pondstack.controller.consolidation.unplaced import Unplaced, cause, record
@@ -27,7 +28,6 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.store import SQL
-from pondstack.domain.energy import profile_of
 from pondstack.domain.errors import BadRequest, Conflict, Unavailable
 from pondstack.domain.plan import Action, ActionKind, Afterwards, Plan, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
@@ -54,7 +54,7 @@ class Consolidation:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
-        self._sleep_driver: Callable[[], str] = lambda: str(resources.conf.sleep.driver)
+        self._settings = PlanSettings(resources.conf, ledger.plans.limits)
         self._counts = resources.counts
         self._reader, self._plans = resources.reader, ledger.plans
         self._clock, self._now = resources.clock, now
@@ -73,9 +73,10 @@ class Consolidation:
         self._unplaced: Unplaced | None = None
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
+            stays = why_it_stays_now(resources.reader.rack)
             self._applier = Applier(
                 ledger.plans,
-                lambda: handlers(nova, sleeps, lends, self._group.least_awake),
+                lambda: handlers(nova, sleeps, lends, self._settings.least_awake(), stays),
                 self._pace,
                 resources.clock,
                 changed=self._count,
@@ -98,7 +99,7 @@ class Consolidation:
     def create(self, operation_id: str, kind: PlanKind, target: str, changes: dict[str, Any]) -> str:
         """Have a plan decided; returns its UUID. Raises BadRequest, Conflict, NotFound."""
         self._need_nova()
-        settings = self._settings(changes)
+        settings = self._settings.of(changes)
         if kind is not PlanKind.CONSOLIDATE:
             if not target or changes:
                 raise BadRequest(f"to {kind} takes the name of a host, and no settings")
@@ -131,21 +132,13 @@ class Consolidation:
         self._plans.freeze(operation_id, reason)
         self._wake()
 
+    def set_limits(self, operation_id: str, changes: Mapping[str, Any]) -> None:
+        """Set, or unset (None), what holds in place of options from the next plan on. Raises BadRequest."""
+        self._plans.set_limits(operation_id, changes)
+
     def _need_nova(self) -> None:
         if self._applier is None:
             raise Conflict("[placement] enabled is off, and a plan is made of what Placement and Nova say")
-
-    def _settings(self, changes: dict[str, Any]) -> Settings:
-        group = self._group
-        names = Settings.names() - {"step_seconds", "idle_percent", "asleep_percent"}
-        settings = Settings.from_record({name: getattr(group, name) for name in names} | changes)
-        unknown = sorted(set(changes) - names)
-        if unknown:
-            raise BadRequest(f"a plan has no setting {', '.join(unknown)}; there are {', '.join(sorted(names))}")
-        check(settings)
-        profile = profile_of(settings.power_profile, group.power_percent)
-        asleep = profile.asleep(self._sleep_driver())
-        return replace(settings, idle_percent=profile.idle_percent, asleep_percent=asleep)
 
     # What goes on
 
@@ -206,7 +199,7 @@ class Consolidation:
         self._auto_at = self._clock() + group.auto_seconds
         if self._plans.frozen() is not None or self._plans.unattended():
             return
-        self._create_by_policy(self._settings({}), at_once=True)
+        self._create_by_policy(self._settings.of({}), at_once=True)
 
     def _consider_unplaced(self) -> None:
         """Make a plan that wakes hosts for servers that found none, and apply it where [consolidation] auto is on."""
@@ -220,7 +213,7 @@ class Consolidation:
             LOG.debug("Whether servers found no host is unknown: %s", error.message)
             return
         if found:
-            settings = replace(self._settings({}), afterwards=Afterwards.KEEP)
+            settings = replace(self._settings.of({}), afterwards=Afterwards.KEEP)
             inputs = {"cause": cause(found), "unplaced": [record(item) for item in found]}
             self._create_by_policy(settings, at_once=bool(self._group.auto), inputs=inputs)
             self._counts.unplaced(len(found))

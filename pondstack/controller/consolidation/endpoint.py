@@ -1,6 +1,6 @@
 """RPC endpoint of the leading controller for consolidation (since 1.18); see ControllerAPI."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import oslo_messaging
@@ -8,7 +8,7 @@ import oslo_messaging
 from pondstack.controller.gate import Gate, gated
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.plan import PlanKind
-from pondstack.rpc.controller_plan_api import PLAN_VERSION
+from pondstack.rpc.controller_plan_api import LIMITS_VERSION
 from pondstack.rpc.wire import HostReading
 
 
@@ -27,11 +27,14 @@ class Planning(Protocol):
     def freeze(self, operation_id: str, reason: str | None) -> None:
         """Have none begin or go on, or let them."""
 
+    def set_limits(self, operation_id: str, changes: Mapping[str, Any]) -> None:
+        """Set at run time what holds in place of options. Raises BadRequest."""
+
 
 class PlanEndpoint:
     """What operators ask for, and what hosts measure. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=PLAN_VERSION)
+    target = oslo_messaging.Target(version=LIMITS_VERSION)
 
     def __init__(
         self, *, planning: Planning, store_readings: Callable[[str, Sequence[HostReading]], None], gate: Gate
@@ -67,3 +70,8 @@ class PlanEndpoint:
     def freeze_consolidation(self, _context: Any, *, operation_id: str, reason: str | None) -> None:
         """Freeze consolidation, or thaw it."""
         self._planning.freeze(operation_id, reason)
+
+    @gated
+    def limit_consolidation(self, _context: Any, *, operation_id: str, changes: dict[str, Any]) -> None:
+        """Set what holds in place of options (since 1.21)."""
+        self._planning.set_limits(operation_id, changes)

@@ -10,6 +10,7 @@ from pondstack.clients.nova import ComputeService, Nova, ServerGroup
 from pondstack.clients.placement import Placement
 from pondstack.clients.servers import PlacedServer
 from pondstack.consolidation.decision.snapshot import Amounts, Group, HostState, HostView, Reading, Snapshot, VmView
+from pondstack.controller.consolidation.live_moves import LiveMoves
 from pondstack.db.store.host_telemetry import HostTelemetry, Told
 from pondstack.domain.history import Selection
 from pondstack.domain.host_sleep import SleepState
@@ -64,13 +65,24 @@ class Inputs:
         hosts = {item.hypervisor: _host(item, claims[item.hypervisor], told, rack) for item in services}
         guests = self._telemetry.guests([str(metric) for metric in GUEST_METRICS], SAMPLE_SECONDS)
         remaining = self._remaining()
+        moves = LiveMoves(rack)
         views = tuple(
-            _server(item, claims.get(item.host), guests.get(item.uuid, {}), remaining.get(item.uuid))
+            _server(
+                item,
+                claims.get(item.host),
+                guests.get(item.uuid, {}),
+                remaining.get(item.uuid),
+                moves.why_it_stays(item.uuid, item.host, item.specs),
+            )
             for item in servers
         )
         candidates = _candidates(services, servers, _reach(rack))
         snapshot = Snapshot(hosts, views, candidates, _groups(self._nova.server_groups()))
         return snapshot, summary(snapshot)
+
+    def live_moves(self) -> LiveMoves:
+        """Return which servers cannot be migrated live now."""
+        return LiveMoves(self._rack())
 
     def servers_of(self, host: str) -> tuple[ComputeService | None, list[PlacedServer]]:
         """Return the compute service of one host, and its servers. Raises Unavailable."""
@@ -79,7 +91,7 @@ class Inputs:
         for uuid in service.servers if service is not None else ():
             state = self._nova.server(uuid)
             if state is not None and state.host == host:
-                found.append(PlacedServer(uuid, host, state.busy, state.running))
+                found.append(PlacedServer(uuid, host, state.busy, state.running, specs=state.specs))
         return service, found
 
     def _claimed(self, host: str) -> Claimed | None:
@@ -167,9 +179,11 @@ def _newest(told: list[Told] | None) -> Reading | None:
     return Reading(*told[-1]) if told else None
 
 
-def _server(item: PlacedServer, claimed: Claimed | None, told: Mapping[str, Told], remaining: float | None) -> VmView:
+def _server(
+    item: PlacedServer, claimed: Claimed | None, told: Mapping[str, Told], remaining: float | None, stays: str
+) -> VmView:
     claim = claimed.consumers.get(item.uuid, {}) if claimed else {}
-    fixed = item.busy or ("" if item.running else "it is not running")
+    fixed = item.busy or ("" if item.running else "it is not running") or stays
     pager, hot = told.get(Metric.RESIDENT_MIB), told.get(Metric.HOT_MIB)
     used, working_set = told.get(Metric.USED_CPUS), hot or pager
     return VmView(

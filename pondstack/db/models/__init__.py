@@ -18,7 +18,7 @@ from pondstack.db.models.instances import (
 from pondstack.db.models.mitigations import MitigationRow
 from pondstack.db.models.notices import TransitionNoticeRow
 from pondstack.db.models.planner_jobs import PlannerJobRow, PlannerReportRow
-from pondstack.db.models.plans import FreezeRow, HostTelemetryRow, PlanActionRow, PlanRow
+from pondstack.db.models.plans import ConsolidationLimitsRow, FreezeRow, HostTelemetryRow, PlanActionRow, PlanRow
 from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
 from pondstack.db.models.rack import (
     AllocationRow,
@@ -45,6 +45,7 @@ __all__ = [
     "AllocationRow",
     "Base",
     "BufferRow",
+    "ConsolidationLimitsRow",
     "ControllerRow",
     "CounterRow",
     "EscrowedKeyRow",

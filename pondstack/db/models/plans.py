@@ -1,4 +1,4 @@
-"""Tables of consolidation: plans, their actions, whether it is frozen, and what hosts measured of themselves."""
+"""Tables of consolidation: plans, their actions, its freeze, its limits, and what hosts measured of themselves."""
 
 from typing import Any
 
@@ -58,6 +58,15 @@ class FreezeRow(Base):
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     reason: Mapped[str] = mapped_column(Text)
     since: Mapped[float] = mapped_column(Float(53))
+
+
+class ConsolidationLimitsRow(Base):
+    """One row while something is set; see pondstack.domain.consolidation_limits. NULL: the option holds."""
+
+    __tablename__ = "consolidation_limits"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    reserve_percent: Mapped[float | None] = mapped_column(Float(53))
+    least_awake: Mapped[int | None] = mapped_column(Integer)
 
 
 class HostTelemetryRow(Base):

@@ -2,6 +2,7 @@
 
 from pondstack.db.connection.engine import Database
 from pondstack.db.store import plans
+from pondstack.domain.consolidation_limits import ConsolidationLimits
 from pondstack.domain.plan import Plan
 from pondstack.ledger.store import Freeze
 
@@ -23,3 +24,7 @@ class SqlPlans:
     def frozen(self) -> Freeze | None:
         """Return since when consolidation is frozen, None: it is not."""
         return self._database.read(plans.frozen)
+
+    def limits(self) -> ConsolidationLimits:
+        """Return what is set at run time in place of options."""
+        return self._database.read(plans.limits)

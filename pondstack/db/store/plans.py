@@ -1,6 +1,6 @@
 """Consolidation plans in SQL. Each function is a part of the caller's transaction; times are the database's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select, update
@@ -8,8 +8,9 @@ from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.models import FreezeRow, PlanActionRow, PlanRow, table
+from pondstack.db.models import ConsolidationLimitsRow, FreezeRow, PlanActionRow, PlanRow, table
 from pondstack.db.store.newest_first import newest_first
+from pondstack.domain.consolidation_limits import NOTHING_SET, ConsolidationLimits
 from pondstack.domain.errors import NotFound
 from pondstack.domain.plan import (
     ENDED,
@@ -27,6 +28,8 @@ from pondstack.domain.plan import (
 from pondstack.ledger.store import Freeze
 
 FREEZE = 1
+"""The row's id."""
+LIMITS = 1
 """The row's id."""
 
 
@@ -135,6 +138,21 @@ def thaw(session: Session) -> None:
     """Let it go on."""
     changed = session.execute(delete(table(FreezeRow)))
     assert isinstance(changed, CursorResult)
+
+
+def limits(session: Session) -> ConsolidationLimits:
+    """Return what an operator has set."""
+    row = session.get(ConsolidationLimitsRow, LIMITS)
+    return NOTHING_SET if row is None else ConsolidationLimits(row.reserve_percent, row.least_awake)
+
+
+def set_limits(session: Session, changes: Mapping[str, Any]) -> ConsolidationLimits:
+    """Set what `changes` names, None: unset it; returns what is set then. Raises BadRequest."""
+    after = limits(session).changed(changes)
+    session.execute(delete(table(ConsolidationLimitsRow)))
+    if after.given:
+        session.execute(insert(table(ConsolidationLimitsRow)).values(id=LIMITS, **after.given))
+    return after
 
 
 def record(session: Session, uuid: str) -> Plan:

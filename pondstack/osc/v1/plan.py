@@ -1,4 +1,4 @@
-"""openstack memory plan ..., host drain and restore, consolidation freeze, thaw and show."""
+"""openstack memory plan ..., host drain and restore."""
 
 import argparse
 from typing import Any
@@ -220,45 +220,6 @@ class RestoreHost(_HostPlan):
     """Enable a host in Nova that was drained"""
 
     verb = "restore"
-
-
-class ShowConsolidation(base.ShowCommand):
-    """Show whether consolidation is frozen"""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        """Return the fields."""
-        del parsed_args
-        return base.record(self.client.get("consolidation"), _FREEZE)
-
-
-class FreezeConsolidation(base.ShowCommand):
-    """Have no plan of consolidation begin or go on, at once; drains go on"""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Add the reason."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--reason", metavar="<text>", help="Why, for others to read")
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        """Return whether it is frozen."""
-        body: Document = {"frozen": True, "operation_id": str(uuid4())}
-        if parsed_args.reason:
-            body["reason"] = parsed_args.reason
-        return base.record(self.client.put("consolidation", body=body), _FREEZE)
-
-
-class ThawConsolidation(base.ShowCommand):
-    """Let plans of consolidation begin and go on again"""
-
-    def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        """Return whether it is frozen."""
-        del parsed_args
-        body: Document = {"frozen": False, "operation_id": str(uuid4())}
-        return base.record(self.client.put("consolidation", body=body), _FREEZE)
-
-
-_FREEZE: base.Fields = {"Frozen": ("frozen", None), "Reason": ("reason", Maybe), "Since": ("since", Maybe)}
 
 
 class PlanProgress(Progress):

@@ -91,6 +91,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "apply_plan": OPERATORS,
         "cancel_plan": OPERATORS,
         "freeze_consolidation": OPERATORS,
+        "limit_consolidation": OPERATORS,
         "create_planner_job": OPERATORS,
         "cancel_planner_job": OPERATORS,
         "remove_planner_job": OPERATORS,

@@ -5,7 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
+from pondstack.domain.consolidation_limits import NOTHING_SET, ConsolidationLimits
+from pondstack.domain.errors import BadRequest, Conflict, IllegalTransition, NotFound
 from pondstack.domain.host_sleep import Work
 from pondstack.domain.plan import (
     Action,
@@ -140,6 +141,21 @@ def test_frozen_consolidation_begins_nothing_but_drains(ledger, reader):
     ledger.plans.freeze(op(), None)
     assert reader.plans.frozen() is None
     ledger.plans.freeze(op(), None)
+
+
+def test_limits_are_set_once_and_unset(ledger, reader):
+    assert reader.plans.limits() == ledger.plans.limits() == NOTHING_SET
+    operation = op()
+    ledger.plans.set_limits(operation, {"reserve_percent": 20.0})
+    ledger.plans.set_limits(op(), {"least_awake": 0})
+    assert reader.plans.limits() == ledger.plans.limits() == ConsolidationLimits(20.0, 0)
+    ledger.plans.set_limits(op(), {"reserve_percent": None})
+    ledger.plans.set_limits(operation, {"reserve_percent": 20.0})  # late, and repeated
+    assert reader.plans.limits() == ConsolidationLimits(None, 0)
+    with pytest.raises(BadRequest):
+        ledger.plans.set_limits(op(), {"least_awake": -1})
+    ledger.plans.set_limits(op(), {"least_awake": None})
+    assert reader.plans.limits() == NOTHING_SET
 
 
 def test_what_consolidation_began_lately_is_counted(ledger):

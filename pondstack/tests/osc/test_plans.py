@@ -1,4 +1,4 @@
-"""openstack memory plan, host drain and restore, consolidation."""
+"""openstack memory plan, host drain and restore."""
 
 import threading
 from dataclasses import replace
@@ -103,12 +103,6 @@ def test_a_drain_that_is_not_over_in_time(openstack):
 
 def test_a_host_is_restored(json_of):
     assert json_of("memory host restore host-1")["kind"] == "restore"
-
-
-def test_freeze_and_thaw(json_of):
-    assert json_of("memory consolidation show") == {"frozen": False, "reason": None, "since": None}
-    assert json_of("memory consolidation freeze --reason upgrade")["reason"] == "upgrade"
-    assert json_of("memory consolidation thaw")["frozen"] is False
 
 
 def test_a_move_without_a_destination():

@@ -95,13 +95,14 @@ ROUTES = (
     Route("GET", "/planner-jobs/{job}/report", RACK),
     Route("GET", "/consolidation", RACK),
     Route("PUT", "/consolidation", frozenset((ADMIN,)), {"frozen": True}),
+    Route("PUT", "/consolidation/limits", frozenset((ADMIN,)), {"least_awake": 1}),
 )
 
 
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.22"
+    min_microversion = "1.23"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")

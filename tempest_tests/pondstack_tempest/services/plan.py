@@ -35,3 +35,7 @@ class PlansClient(MemoryClient):
     def freeze_consolidation(self, **body: Any) -> Any:
         """Freeze it, or thaw it: `frozen`, `reason`."""
         return self.change("PUT", "/consolidation", **body)
+
+    def limit_consolidation(self, **body: Any) -> Any:
+        """Set what it leaves awake and free: `reserve_percent`, `least_awake`; None: as the option says."""
+        return self.change("PUT", "/consolidation/limits", **body)

@@ -12,11 +12,12 @@ from nova.network import model
 from oslo_log import log as logging
 from oslo_service import loopingcall
 
+from pondstack.domain.live_move import FILE
 from pondstack_nova import pins
 from pondstack_nova.compute import znuma
 from pondstack_nova.compute.remote import monitor
 from pondstack_nova.compute.remote import node as remote_node
-from pondstack_nova.compute.remote.life import remote_mib_of
+from pondstack_nova.compute.remote.life import check_move, remote_mib_of
 from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
@@ -112,12 +113,8 @@ class RemoteGuests:
             raise exception.MigrationPreCheckError(
                 reason="a server with remote memory is not migrated with [libvirt] live_migration_permit_post_copy"
             )
-        # QEMU leaves out all shared files, or none. These slices are copied into others, at the destination.
-        if znuma.on_files(self._host.get_guest(instance).get_xml_desc()):
-            raise exception.MigrationPreCheckError(
-                reason="a server with remote memory whose pool memory is a file is not migrated live: QEMU would leave "
-                "both out of what it sends, and the content of its pool memory would be lost; migrate it cold"
-            )
+        on_files = znuma.on_files(self._host.get_guest(instance).get_xml_desc())
+        check_move(instance, (FILE,) if on_files else ())
 
     def _pond_leave_out_memory(self, guest: Any, instance: Any, *, on: bool) -> None:
         """Have a guest's QEMU leave its memory out of what it sends or saves, or not."""

@@ -6,12 +6,14 @@ that, so each start has it served anew, before the guest runs. A swap disk (pond
 stays over stops and starts.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from nova import exception
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec
+from pondstack.domain.live_move import why_it_stays
 from pondstack.domain.remote_share import Shares, shares
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
@@ -153,10 +155,14 @@ def swap_mib_of(instance: Any) -> int:
     return flavors.given(instance.flavor.extra_specs).swap_mib
 
 
-def check_move(instance: Any) -> None:
-    """Raise MigrationPreCheckError when a guest cannot be migrated live for what it has in remote memory."""
-    if swap_mib_of(instance):
-        raise exception.MigrationPreCheckError(reason=flavors.SWAP_STAYS)
+def check_move(instance: Any, backings: Collection[str] = ()) -> None:
+    """Raise MigrationPreCheckError when a guest cannot be migrated live for where its memory is.
+
+    `backings`: the kinds of what its pool memory is, as far as this host knows.
+    """
+    stays = why_it_stays(flavors.given(instance.flavor.extra_specs), backings)
+    if stays:
+        raise exception.MigrationPreCheckError(reason=stays)
 
 
 def _owner(instance: Any) -> dict[str, str]:

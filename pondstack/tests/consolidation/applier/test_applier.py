@@ -130,6 +130,18 @@ def test_a_destination_that_was_disabled_meanwhile_gets_nothing(world):
     assert world.plan(uuid).state is S.FAILED
 
 
+def test_a_server_that_cannot_move_for_where_its_memory_is_is_not_asked_to(world):
+    world.nova.servers[VMS[0]] = ServerState("a", "", True, {"pond:swap_mb": "512"})
+    world.why_it_stays = lambda _uuid, host, specs: f"it has a swap disk on {host}" if specs else ""
+    uuid = world.begin(DISABLE, *moves())
+    world.rounds()
+    plan = world.plan(uuid)
+    assert plan.state is S.FAILED
+    assert (plan.actions[1].state, plan.actions[1].reason) == ("failed", "it has a swap disk on a")
+    assert VMS[0] not in [server for server, _ in world.nova.asked]
+    assert world.nova.services["a"].enabled
+
+
 def test_a_server_that_is_gone_or_elsewhere_needs_nothing(world):
     uuid = world.begin(DISABLE, *moves())
     world.nova.servers[VMS[0]] = ServerState("c", "", True)

@@ -11,16 +11,20 @@ import pytest
 from pondstack.clients.nova import ComputeService, ServerGroup
 from pondstack.clients.placement import Inventory
 from pondstack.clients.servers import PlacedServer
+from pondstack.consolidation.decision.decider import decide
+from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import HostState, Reading
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.db.store.host_telemetry import Told
 from pondstack.domain.host_sleep import HostSleep, SleepState
 from pondstack.domain.lending import Buffer, Lender, LenderKind
 from pondstack.domain.lent_memory import AgedBuffer, LentMemory
+from pondstack.domain.live_move import SWAP_STAYS
 from pondstack.domain.rack import HostReport, RackView
 from pondstack.domain.states import SliceState
 
 VM = str(uuid4())
+SETTINGS = Settings()
 
 
 class World:
@@ -116,6 +120,7 @@ def test_a_pager_makes_a_server_extendable_and_its_hot_memory_is_the_working_set
         (PlacedServer(VM, "a", "rebooting", True), "rebooting"),
         (PlacedServer(VM, "a", "", False), "it is not running"),
         (PlacedServer("unclaimed", "a", "", True), "Placement has no claim of it on its host"),
+        (PlacedServer(VM, "a", "", True, specs={"pond:swap_mb": "512"}), SWAP_STAYS),
     ],
 )
 def test_servers_that_stay(world, server, fixed):
@@ -174,3 +179,14 @@ def test_traits_and_providers_are_those_of_nova_and_placement(world):
     world.server = PlacedServer(VM, "a", "", True, ("CUSTOM_FAST",))
     world.read()
     assert (world.vm.traits, world.host.provider_uuid) == (("CUSTOM_FAST",), "a")
+
+
+def test_a_host_with_a_server_that_cannot_be_moved_is_not_emptied_and_the_plan_says_why(world):
+    world.services["b"] = ComputeService("id-b", "b", True, "", True)
+    world.server = PlacedServer(VM, "a", "", True, specs={"pond:swap_mb": "512"})
+    snapshot, _ = world.read()
+    busy = replace(snapshot.hosts["a"], name="b", load=(60.0,), free_mib=Reading(900.0, 1.0), used={})
+    both = replace(snapshot, hosts={"a": snapshot.hosts["a"], "b": busy})
+    assert decide(both, SETTINGS).left_out["a"] == f"server {VM} cannot be moved: {SWAP_STAYS}"
+    free = replace(both, servers=(replace(both.servers[0], fixed=""),))
+    assert "a" in {action.host for action in decide(free, SETTINGS).actions}

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from pondstack.clients.servers import UnplacedServer
-from pondstack.controller.consolidation.unplaced import Pace, Unplaced, cause, record, view
+from pondstack.controller.consolidation.unplaced import MOST, Pace, Unplaced, cause, record, view
 from pondstack.domain.host_sleep import SleepState, Work
 from pondstack.domain.host_sleep_step import Act, Step
 from pondstack.domain.plan import Afterwards, Effect, PlanKind, PlanTrigger
@@ -113,6 +113,12 @@ def test_it_looks_when_it_is_time_and_by_a_hint():
     assert world.unplaced.is_due
 
 
+def test_a_plan_is_for_so_many_at_most():
+    world = World().sleep()
+    world.servers = [lost(f"v{number:04}") for number in reversed(range(MOST + 1))]
+    assert [item.uuid for item in world.unplaced.new()] == [f"v{number:04}" for number in range(MOST)]
+
+
 def test_the_cause_names_flavors_and_projects():
     assert cause([lost("v1"), lost("v2")]) == "scheduling failed for flavor m1 of project blue (2)"
     many = [lost(f"v{number}", f"m{number}") for number in range(5)]
@@ -128,3 +134,8 @@ def test_a_plan_keeps_its_cause_and_servers():
     assert (kept.uuid, kept.local_mib, kept.claim, kept.traits) == ("v1", 512, lost("v1").claim, ("!CUSTOM_X",))
     world.ledger.plans.apply(str(uuid4()), plan.uuid, most_seconds=900.0)
     assert world.ledger.plans.get(plan.uuid).reason == plan.cause
+
+
+def test_traits_that_nova_does_not_show_stay_unknown():
+    server = UnplacedServer("v1", "blue", "m1", {"VCPU": 1}, None, NOW)
+    assert view(record(server)).question is None

@@ -1,0 +1,32 @@
+"""Which guests cannot be migrated live for where their memory is."""
+
+import pytest
+
+from pondstack.domain.live_move import FILE, FILE_STAYS, SWAP_STAYS, UNKNOWN, UNKNOWN_STAYS, why_it_stays
+from pondstack.domain.sizing import PondSpecs, given_specs
+
+REMOTE, SWAP = PondSpecs(remote_mib=1024), PondSpecs(swap_mib=512)
+BOTH = PondSpecs(remote_mib=1024, swap_mib=512)
+
+
+@pytest.mark.parametrize(
+    ("specs", "backings", "reason"),
+    [
+        (PondSpecs(), (), ""),
+        (PondSpecs(), (FILE, UNKNOWN), ""),
+        (REMOTE, (), ""),
+        (REMOTE, ("node",), ""),
+        (REMOTE, (FILE,), FILE_STAYS),
+        (REMOTE, ("node", FILE), FILE_STAYS),
+        (REMOTE, (UNKNOWN,), UNKNOWN_STAYS),
+        (SWAP, (), SWAP_STAYS),
+        (BOTH, ("node",), SWAP_STAYS),
+    ],
+)
+def test_who_stays(specs, backings, reason):
+    assert why_it_stays(specs, backings) == reason
+
+
+def test_a_flavor_whose_specs_are_wrong_is_all_local():
+    assert given_specs({"pond:swap_mb": "512"}).swap_mib == 512
+    assert given_specs({"pond:swap_mb": "some"}) == given_specs({}) == PondSpecs()
