@@ -32,14 +32,19 @@ class Request:
     memory_mib: int
 
 
-def load(path: Path, count: int, seed: int, skip: int = 0) -> list[Request]:
-    """Read `count` requests after the first `skip`, in order of arrival. Raises BadTrace, OSError."""
+def load(path: Path, count: int, seed: int, skip: int = 0, least_mib: int = 0) -> list[Request]:
+    """Read `count` requests after the first `skip`, in order of arrival. Raises BadTrace, OSError.
+
+    `least_mib`: requests for less memory are left out.
+    """
     chance = random.Random(seed)
     with _open(path) as lines:
-        rows = csv.DictReader(lines)
-        requests = [_request(row, number, chance) for number, row in islice(enumerate(rows, 2), skip, skip + count)]
+        rows = islice(enumerate(csv.DictReader(lines), 2), skip, None)
+        found = (_request(row, number, chance) for number, row in rows)
+        requests = list(islice((item for item in found if item.memory_mib >= least_mib), count))
     if len(requests) < count:
-        raise BadTrace(f"{path} has {len(requests)} requests after the first {skip}, not {count}: lower REQUESTS")
+        of = f" of at least {least_mib} MiB" if least_mib else ""
+        raise BadTrace(f"{path} has {len(requests)} requests{of} after the first {skip}, not {count}: lower REQUESTS")
     return _from_zero(requests)
 
 
