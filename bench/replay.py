@@ -108,7 +108,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         help="of Nova's IoOpsWeigher, with COMPARE or LOG; default: Nova's (IO_OPS_WEIGHT)",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.io_ops_weight is not None and not (options.compare or options.log):
+        parser.error("--io-ops-weight goes with --compare or --log: nova-scheduler is restarted for these")
+    return options
 
 
 def _positive(text: str) -> int:
@@ -118,15 +121,15 @@ def _positive(text: str) -> int:
 
 
 def _requests(options: argparse.Namespace) -> tuple[list[trace.Request], str]:
+    least = f" for at least {options.least_mib} MiB" if options.least_mib else ""
     path = options.trace or Path(__file__).resolve().parents[1] / DEFAULT_TRACE
     if str(options.trace) == "synthetic" or (options.trace is None and not path.exists()):
-        synthetic = f"SYNTHETIC requests in the shape of azure2017 (seed {options.seed})"
-        return trace.generate(options.requests, options.seed), synthetic
+        synthetic = f"SYNTHETIC requests in the shape of azure2017 (seed {options.seed}){least}"
+        return trace.generate(options.requests, options.seed, options.least_mib), synthetic
     try:
         found = trace.load(path, options.requests, options.seed, options.skip, options.least_mib)
     except OSError as error:
         raise trace.BadTrace(f"{path}: {error.strerror}; TRACE=synthetic needs no file") from None
-    least = f" for at least {options.least_mib} MiB" if options.least_mib else ""
     return found, f"requests of {path.parent.name}/{path.name} from number {options.skip + 1} on{least}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from oslo_log import log as logging
 
 from pondstack_rack import config
+from pondstack_rack.layout import RackError
 from pondstack_rack.rack import Rack
 
 TOLD = ("nova.weights=DEBUG", "nova.scheduler.manager=DEBUG")
@@ -31,13 +32,19 @@ def told(folder: Path, io_ops_weight: float | None) -> Iterator[Callable[[], lis
 
 
 def telling(text: str, io_ops_weight: float | None) -> str:
-    """Return a configuration of Nova that tells weights."""
+    """Return a configuration of Nova that tells weights; raises RackError where it lacks a section."""
     levels = ",".join([*logging.get_default_log_levels(), *TOLD])
-    text = text.replace("[DEFAULT]\n", f"[DEFAULT]\ndefault_log_levels = {levels}\n", 1)
+    text = _with(text, "DEFAULT", f"default_log_levels = {levels}")
     if io_ops_weight is None:
         return text
-    section = "[filter_scheduler]\n"
-    return text.replace(section, f"{section}io_ops_weight_multiplier = {io_ops_weight}\n", 1)
+    return _with(text, "filter_scheduler", f"io_ops_weight_multiplier = {io_ops_weight}")
+
+
+def _with(text: str, section: str, line: str) -> str:
+    head = f"[{section}]\n"
+    if head not in text:
+        raise RackError(f"the rack's nova.conf has no section [{section}]: make rack-down, then make rack")
+    return text.replace(head, f"{head}{line}\n", 1)
 
 
 def _since(log: Path, begun: int) -> list[str]:

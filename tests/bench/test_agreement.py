@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.agreement import __main__, comparison
+from bench.agreement import __main__, comparison, scheduler
 from bench.agreement.decision import CPU, IO_OPS, POND, RAM, Decision, decisions
 from bench.agreement.log import BadLog, Host, Log, Look, Placement
 from bench.agreement.reasons import Why
@@ -141,6 +141,50 @@ def test_another_buffer_at_that_time_explains_a_server_without_slices() -> None:
     first = server(0, "h1", 1024, LARGE, leaving=2.0, gone=3.0)
     assert whys(log(first, server(1, "h1", 0, LARGE), looks=looks)) == [SAME, (Why.POOL,)]
     assert whys(log(server(0, "h1", 0, LARGE), looks=(look(free=2), look(200.0, buffer=2)))) == [(Why.UNKNOWN,)]
+
+
+REQUEST = "2026-11-27 11:31:57.923 24468 DEBUG {} [None req-{} 6ecf 9192 - - default default] {}"
+WEIGHED = (
+    "CPUWeigher: raw weights {('h2', 'h2'): 64.0, ('h1', 'h1'): 62.0} get_weighed_objects /nova/weights.py:136",
+    "CPUWeigher: score (multiplier * weight) {('h2', 'h2'): '1.0 * 1.0', ('h1', 'h1'): '1.0 * 0.5'} get_weighed",
+    "IoOpsWeigher: raw weights {('h2', 'h2'): 1, ('h1', 'h1'): 0} get_weighed_objects /nova/weights.py:136",
+    "IoOpsWeigher: score (multiplier * weight) {('h2', 'h2'): '-1.0 * 1.0', ('h1', 'h1'): '-1.0 * 0.0'} get_weighed",
+)
+
+
+def told_in(request: str, *texts: str) -> list[str]:
+    return [REQUEST.format("nova.weights", request, text) for text in texts]
+
+
+def selected(server: str, host: str) -> str:
+    return (
+        f"[instance: {server}] Selected host: ({host}, {host}) ram: 4000000MB disk: 0MB io_ops: 0 instances: 0 _consume"
+    )
+
+
+def test_novas_log_tells_each_decision_though_requests_are_mixed() -> None:
+    first, second = told_in("a1", *WEIGHED, selected("5a", "h1")), told_in("b2", *WEIGHED, selected("6b", "h2"))
+    lines = [line for pair in zip(first, second, strict=True) for line in pair]
+    found = decisions(["no request at all", *lines])
+    assert found["5a"] == Decision(
+        "5a", "h1", ["h2", "h1"], {CPU: [64.0, 62.0], IO_OPS: [1.0, 0.0]}, {CPU: [1.0, 0.5], IO_OPS: [-1.0, -0.0]}
+    )
+    assert (found["5a"].first, found["6b"].host) == ("h1", "h2")
+
+
+def test_the_last_time_that_nova_weighed_hosts_counts_and_one_host_alone_is_not_weighed() -> None:
+    alternates = WEIGHED[0].replace("64.0", "1.0")
+    again = told_in("a1", *WEIGHED, selected("5a", "h2"), alternates, *WEIGHED, selected("5a", "h1"))
+    assert decisions(again)["5a"].raw[CPU] == [64.0, 62.0]
+    assert decisions(told_in("a1", selected("5a", "h1"))) == {"5a": Decision("5a", "h1", ["h1"], {}, {})}
+
+
+def test_a_configuration_that_tells_weights_is_the_racks_otherwise() -> None:
+    text = "[DEFAULT]\nuse_stderr = true\n[filter_scheduler]\nweight_classes = x\n"
+    telling = scheduler.telling(text, None)
+    assert telling.count("\n") == text.count("\n") + 1
+    assert "nova.weights=DEBUG" in telling.splitlines()[1]
+    assert "[filter_scheduler]\nio_ops_weight_multiplier = 0.0\n" in scheduler.telling(text, 0.0)
 
 
 def test_what_no_host_has_room_for_is_refused_by_both() -> None:
