@@ -147,10 +147,15 @@ class Engine:
         return Pools(total, buffer, first, heads, free, ready, np.full(size, -1, np.int64), np.full(size, np.inf))
 
     def _rules(self) -> Rules:
-        weights = (SETTINGS.cpu_weight_multiplier, SETTINGS.ram_weight_multiplier, SETTINGS.pool_weight_multiplier)
-        offline = SETTINGS.offline_ms_per_gib * self.slice_mib / 1024
-        # One slice after the other, in the milliseconds of this run.
-        return Rules(*map(float, weights), self.slice_mib, offline, True)
+        return Rules(
+            cpu_weight=float(SETTINGS.cpu_weight_multiplier),
+            ram_weight=float(SETTINGS.ram_weight_multiplier),
+            pool_weight=float(SETTINGS.pool_weight_multiplier),
+            slice_mib=self.slice_mib,
+            # One slice after the other, in the milliseconds of this run.
+            offline_seconds=SETTINGS.offline_ms_per_gib * self.slice_mib / 1024,
+            falls_back=True,
+        )
 
 
 def best(factors: Factors) -> list[str]:

@@ -120,7 +120,9 @@ def test_another_weigher_of_novas_is_named() -> None:
 
 def test_a_decision_whose_own_scores_choose_another_host_explains_nothing() -> None:
     wrong = decided(1, "h1", **SWAPPED, io_ops=(1.0, 0.0))
-    assert whys(log(server(0, "h1"), server(1, "h1"), told=(wrong,)))[1] == (Why.UNKNOWN,)
+    last = comparison.compare(log(server(0, "h1"), server(1, "h1"), told=(wrong,)))[1]
+    assert last.why == (Why.UNKNOWN,)
+    assert "by its own scores Nova's choice was h2" in str(last.reasons[0])
 
 
 def test_a_split_that_the_pool_had_room_for_is_no_agreement() -> None:
