@@ -24,18 +24,10 @@ UNTOUCHED_PERCENT = 80
 SMALL = ["--seeds", "1,2", "--pool-sockets", "4", "--policies", "static,pond", "--resamples", "200"]
 
 
-JOB = [part for name in ("seeds=1", "pool_sockets=4", "policies=static", "resamples=200") for part in ("--set", name)]
-
-
 def planner(rack: Rack, *words: object) -> str:
     """Run the command as an administrator would, with openrc's variables."""
-    return as_administrator(rack, program("pondstack-planner"), *words)
-
-
-def as_administrator(rack: Rack, *words: object) -> str:
-    """Run a command with openrc's variables; returns its output."""
     variables = {name: value for name, value in read_openrc(rack.layout.root / "openrc").items() if name != "PATH"}
-    command = [*map(str, words)]
+    command = [program("pondstack-planner"), *map(str, words)]
     done = subprocess.run(command, env=environment() | variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -63,14 +55,3 @@ def test_a_report_of_the_running_cloud_from_its_own_history(rack: Rack, tmp_path
     assert "my rack" in summary
     assert "my rack" in again.read_text()
     assert not json.loads(answers.read_text())["answers"]["source"]["synthetic"]
-
-    # The same by a job of the controllers: they ask Nova and Placement themselves.
-    job = [program("openstack"), "memory", "planner"]
-    told = as_administrator(rack, *job, "run", "--window-days", 1, *JOB, "--wait", "-f", "json")
-    ended = json.loads(told[told.index("{") :])
-    assert (ended["State"], ended["Source"]) == ("ended", "cloud")
-    as_administrator(rack, *job, "report", ended["UUID"], "--json", answers, "--html", page)
-    trace_of_job = json.loads(answers.read_text())["trace"]
-    assert trace_of_job["hosts"]["number"] == hosts
-    assert trace_of_job["servers"] >= 2
-    as_administrator(rack, *job, "delete", ended["UUID"])
