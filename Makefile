@@ -86,9 +86,10 @@ sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED,
 security: setup ## Seeded attacks on bus, API, agent's files, sockets, native code: tried, refused, accepted (MINUTES, SEED; ONLY=target, STEPS)
 	@$(PYTHON) -W ignore -m tests.security $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,only,ONLY) $(call option,steps,STEPS)
 
-replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP, LOG=file; COMPARE=planner: what the planner places elsewhere, and why)
+replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP, LEAST_MIB, LOG=file; COMPARE=planner: what the planner places elsewhere, and why; IO_OPS_WEIGHT)
 	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \
-		$(call option,in-flight,IN_FLIGHT) $(call option,speed,SPEED) $(call option,seed,SEED) $(call option,log,LOG) $(call option,compare,COMPARE)
+		$(call option,in-flight,IN_FLIGHT) $(call option,speed,SPEED) $(call option,seed,SEED) $(call option,log,LOG) $(call option,compare,COMPARE) \
+		$(call option,least-mib,LEAST_MIB) $(call option,io-ops-weight,IO_OPS_WEIGHT)
 
 robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md); MITIGATIONS=50, MOVES=20: kill at each step of mitigations, of live migrations of remote memory, on a rack
 	@$(PYTHON) -W ignore -m $(if $(MITIGATIONS),tests.robustness.mitigations $(call option,mitigations,MITIGATIONS),$(if $(MOVES),tests.robustness.moves $(call option,moves,MOVES),tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \

@@ -12,12 +12,13 @@ import secrets
 import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from keystoneauth1.exceptions import ClientException
 
 from bench import split_reasons, trace
+from bench.agreement import scheduler
 from bench.agreement.log import Log
 from bench.agreement.recorder import Recorder
 from bench.figures import Meter, percentile
@@ -27,6 +28,7 @@ from pondstack.domain.sizing import STATIC_AUTO_PERCENT, Features, Policy, PondS
 from pondstack.domain.units import DEFAULT_SLICE_MIB, GIB_MIB
 from pondstack_rack import proof
 from pondstack_rack.cloud_client import Cloud, NoRack, gone
+from pondstack_rack.layout import RackError
 
 TRAIT = "CUSTOM_POND_REPLAY"
 PREFIX = "replay-"
@@ -78,8 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         requests, source = _requests(options)
         cloud = Cloud.of_rack(options.rack)
-        return _run(options, cloud, requests, source)
-    except (NoRack, trace.BadTrace) as error:
+        if not options.log and not options.compare:
+            return _run(options, cloud, requests, source, list)
+        with scheduler.told(options.rack, options.io_ops_weight) as told:
+            return _run(options, cloud, requests, source, told)
+    except (NoRack, RackError, trace.BadTrace) as error:
         print(f"replay: {error}", file=sys.stderr)
     except ClientException as error:
         print(f"replay: the rack does not answer: {error}\n  logs: {options.rack / 'log'}", file=sys.stderr)
@@ -91,13 +96,22 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--requests", type=_positive, default=500, help="how many requests (REQUESTS)")
     parser.add_argument("--skip", type=int, default=0, help="how many requests of the trace to leave out first (SKIP)")
     parser.add_argument("--trace", type=Path, help="a file in the format of azure2017; 'synthetic' generates (TRACE)")
+    parser.add_argument("--least-mib", type=int, default=0, help="leave out requests for less memory (LEAST_MIB)")
     parser.add_argument("--rack", type=Path, default=Path(os.environ.get("RACK_DIR", ".rack")), help="RACK_DIR")
     parser.add_argument("--in-flight", type=_positive, default=8, help="boots and deletions at once (IN_FLIGHT)")
     parser.add_argument("--speed", type=float, default=10.0, help="seconds of the trace in one second (SPEED)")
     parser.add_argument("--seed", type=int, default=1, help="of what the trace leaves open (SEED)")
     parser.add_argument("--log", type=Path, help="file for where and when each server was placed (LOG)")
     parser.add_argument("--compare", choices=["planner"], help="who else places the same requests (COMPARE)")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--io-ops-weight",
+        type=float,
+        help="of Nova's IoOpsWeigher, with COMPARE or LOG; default: Nova's (IO_OPS_WEIGHT)",
+    )
+    options = parser.parse_args(arguments)
+    if options.io_ops_weight is not None and not (options.compare or options.log):
+        parser.error("--io-ops-weight goes with --compare or --log: nova-scheduler is restarted for these")
+    return options
 
 
 def _positive(text: str) -> int:
@@ -107,18 +121,25 @@ def _positive(text: str) -> int:
 
 
 def _requests(options: argparse.Namespace) -> tuple[list[trace.Request], str]:
+    least = f" for at least {options.least_mib} MiB" if options.least_mib else ""
     path = options.trace or Path(__file__).resolve().parents[1] / DEFAULT_TRACE
     if str(options.trace) == "synthetic" or (options.trace is None and not path.exists()):
-        synthetic = f"SYNTHETIC requests in the shape of azure2017 (seed {options.seed})"
-        return trace.generate(options.requests, options.seed), synthetic
+        synthetic = f"SYNTHETIC requests in the shape of azure2017 (seed {options.seed}){least}"
+        return trace.generate(options.requests, options.seed, options.least_mib), synthetic
     try:
-        found = trace.load(path, options.requests, options.seed, options.skip)
+        found = trace.load(path, options.requests, options.seed, options.skip, options.least_mib)
     except OSError as error:
         raise trace.BadTrace(f"{path}: {error.strerror}; TRACE=synthetic needs no file") from None
-    return found, f"requests of {path.parent.name}/{path.name} from number {options.skip + 1} on"
+    return found, f"requests of {path.parent.name}/{path.name} from number {options.skip + 1} on{least}"
 
 
-def _run(options: argparse.Namespace, cloud: Cloud, requests: list[trace.Request], source: str) -> int:
+def _run(
+    options: argparse.Namespace,
+    cloud: Cloud,
+    requests: list[trace.Request],
+    source: str,
+    told: Callable[[], list[str]],
+) -> int:
     prefix = f"{PREFIX}{secrets.token_hex(3)}-"
     fakes = cloud.fake_hosts()
     if left := sum(1 for _ in cloud.servers(PREFIX)):
@@ -151,10 +172,16 @@ def _run(options: argparse.Namespace, cloud: Cloud, requests: list[trace.Request
     verdict = _verdict(outcomes, before, after, leaked, seconds, lost)
     if not options.log and not options.compare:
         return verdict
-    log = recorder.log(f"{source}, {options.in_flight} in flight", outcomes, cloud.source_of_split)
+    log = recorder.log(_about(options, source), outcomes, cloud.source_of_split, told())
     if options.log:
         log.write(options.log)
     return max(verdict, _compare(log) if options.compare else 0)
+
+
+def _about(options: argparse.Namespace, source: str) -> str:
+    weight = options.io_ops_weight
+    io_ops = "" if weight is None else f", ASSUMED: Nova's IoOpsWeigher multiplied by {weight:g}"
+    return f"{source}, {options.in_flight} in flight{io_ops}"
 
 
 def _compare(log: Log) -> int:

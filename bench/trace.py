@@ -32,14 +32,19 @@ class Request:
     memory_mib: int
 
 
-def load(path: Path, count: int, seed: int, skip: int = 0) -> list[Request]:
-    """Read `count` requests after the first `skip`, in order of arrival. Raises BadTrace, OSError."""
+def load(path: Path, count: int, seed: int, skip: int = 0, least_mib: int = 0) -> list[Request]:
+    """Read `count` requests after the first `skip`, in order of arrival. Raises BadTrace, OSError.
+
+    `least_mib`: requests for less memory are left out.
+    """
     chance = random.Random(seed)
     with _open(path) as lines:
-        rows = csv.DictReader(lines)
-        requests = [_request(row, number, chance) for number, row in islice(enumerate(rows, 2), skip, skip + count)]
+        rows = islice(enumerate(csv.DictReader(lines), 2), skip, None)
+        found = (_request(row, number, chance) for number, row in rows)
+        requests = list(islice((item for item in found if item.memory_mib >= least_mib), count))
     if len(requests) < count:
-        raise BadTrace(f"{path} has {len(requests)} requests after the first {skip}, not {count}: lower REQUESTS")
+        of = f" of at least {least_mib} MiB" if least_mib else ""
+        raise BadTrace(f"{path} has {len(requests)} requests{of} after the first {skip}, not {count}: lower REQUESTS")
     return _from_zero(requests)
 
 
@@ -90,12 +95,18 @@ BATCHES = ((1, 57.9), (2, 18.5), (3, 6.2), (4, 3.8), (5, 2.3), (8, 4.2), (12, 1.
 REQUESTS_PER_BIN = 259
 
 
-def generate(count: int, seed: int) -> list[Request]:
-    """Make `count` requests in the shape of azure2017: sizes, lifetimes, batches of one size, arrivals per 300 s."""
+def generate(count: int, seed: int, least_mib: int = 0) -> list[Request]:
+    """Make `count` requests in the shape of azure2017: sizes, lifetimes, batches of one size, arrivals per 300 s.
+
+    `least_mib`: smaller sizes are left out. Raises BadTrace where none is left.
+    """
     chance = random.Random(seed)
+    sizes = [((cores, mib), weight) for cores, mib, weight in SIZES if mib >= least_mib]
+    if not sizes:
+        raise BadTrace(f"no size of the generated trace has {least_mib} MiB: lower LEAST_MIB")
     requests: list[Request] = []
     while len(requests) < count:
-        vcpus, memory_mib = _pick(chance, [((cores, mib), weight) for cores, mib, weight in SIZES])
+        vcpus, memory_mib = _pick(chance, sizes)
         arrival = len(requests) // REQUESTS_PER_BIN * BIN_SECONDS + chance.uniform(0, BIN_SECONDS)
         for _ in range(min(_pick(chance, BATCHES), count - len(requests))):
             low, high = _pick(chance, [((low, high), weight) for low, high, weight in LIFETIMES])

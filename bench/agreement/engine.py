@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bench.agreement.log import Log, first_looks
-from pondstack.planner.replay import kernel, sizes
+from pondstack.planner.replay import kernel, policy, sizes
 from pondstack.planner.replay.state import FOREVER, REJECTED, Moments, Pools, Result, Rules, Servers, Sockets
 from pondstack.planner.settings import Settings
 
 SETTINGS = Settings()
 EQUAL = 1e-9
-"""Weights that are as near are equal: sums of floats in another order."""
+"""Weights that are as near are equal: Nova adds them up in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,27 @@ class Place:
 
 @dataclass
 class State:
-    """What servers have of each host, what each pool has given, and who is being built where. By host, by pool."""
+    """What servers have of each host, and what each pool has given. By host, by pool; `buffer`: other than at first."""
 
     cpu: dict[str, int] = field(default_factory=dict)
     local_mib: dict[str, int] = field(default_factory=dict)
     pooled_mib: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     returning: dict[str, int] = field(default_factory=dict)
-    building: dict[str, int] = field(default_factory=dict)
     buffer: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What the hosts that fit are weighed by, by host: free vCPUs, free local MiB, PondWeigher's weight of its pool.
+
+    `scores`: of weighers that the planner has not. Of equal hosts the first is chosen.
+    """
+
+    cpu: Mapping[str, float]
+    local_mib: Mapping[str, float]
+    pond: Mapping[str, float]
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 class Engine:
@@ -75,37 +87,42 @@ class Engine:
             for socket, slices in zip(result.socket, result.slices, strict=True)
         ]
 
-    def decide(self, number: int, state: State) -> tuple[Place, frozenset[str]]:
-        """Return where the planner puts a server in a state, and all hosts that weigh as much.
+    def decide(self, number: int, state: State) -> Place:
+        """Return where the planner puts a server in a state."""
+        wanted = self.at(number, int(self.wanted_mib[number]), state)
+        return wanted if wanted.host else self.at(number, 0, state)
 
-        With `building` of the state it weighs as Nova does besides (IoOpsWeigher), which the planner does not know.
-        """
-        wanted = int(self.wanted_mib[number])
-        for pool_mib in dict.fromkeys((wanted, 0)):
-            best = self._best(number, pool_mib, state)
-            if best:
-                return Place(best[0], pool_mib), frozenset(best)
-        return Place("", 0), frozenset()
+    def at(self, number: int, pool_mib: int, state: State) -> Place:
+        """Return where the planner puts a server with so much pool memory."""
+        item, scratch = self._log.placements[number], np.empty(len(self._hosts), np.int32)
+        comforts, local = self._comforts(self._rings(state), pool_mib), item.memory_mib - pool_mib
+        cpu, sockets = 1000 * item.vcpus, self._sockets(state)
+        chosen = kernel.choose(sockets, comforts, cpu, local, pool_mib, self._rules(), scratch)
+        return Place("", 0) if chosen == REJECTED else Place(self._hosts[chosen].name, pool_mib)
 
-    def _best(self, number: int, pool_mib: int, state: State) -> list[str]:
-        item, rules = self._log.placements[number], self._rules()
-        sockets, pools = self._sockets(state), self._rings(state)
+    def factors(self, number: int, pool_mib: int, state: State) -> Factors:
+        """Return what the planner weighs hosts by, of those that a server with so much pool memory fits on."""
+        item, sockets = self._log.placements[number], self._sockets(state)
+        comforts, local = self._comforts(self._rings(state), pool_mib), item.memory_mib - pool_mib
+        fitting = [
+            (n, host.name)
+            for n, host in enumerate(self._hosts)
+            if kernel.fits(sockets, n, comforts, 1000 * item.vcpus, local, pool_mib)
+        ]
+        return Factors(
+            {name: sockets.cpu[n] / 1000 for n, name in fitting},
+            {name: float(sockets.local_mib[n]) for n, name in fitting},
+            {
+                name: policy.pool_weight(pool_mib, sockets.pool[n] >= 0, comforts[sockets.pool[n]] if pool_mib else 0.0)
+                for n, name in fitting
+            },
+        )
+
+    def _comforts(self, pools: Pools, pool_mib: int) -> np.ndarray:
         comforts = np.zeros(max(1, len(self._pools)))
         if pool_mib:
             kernel.look(pools, pool_mib // self.slice_mib, 0, comforts)
-        cpu, local = 1000 * item.vcpus, item.memory_mib - pool_mib
-        fitting = [n for n in range(len(self._hosts)) if kernel.fits(sockets, n, comforts, cpu, local, pool_mib)]
-        if not fitting:
-            return []
-        most_cpu, most_ram = int(sockets.cpu[fitting].max()), int(sockets.local_mib[fitting].max())
-        names = [self._hosts[n].name for n in fitting]
-        most_built = max(state.building.get(name, 0) for name in names)
-        weights = [
-            kernel.weigh(sockets, n, comforts, pool_mib, most_cpu, most_ram, rules)
-            - kernel.normalised(state.building.get(name, 0), most_built)
-            for n, name in zip(fitting, names, strict=True)
-        ]
-        return [name for name, weight in zip(names, weights, strict=True) if weight >= max(weights) - EQUAL]
+        return comforts
 
     def _sockets(self, state: State) -> Sockets:
         def free(totals: Sequence[int], used: Mapping[str, int], scale: int = 1) -> np.ndarray:
@@ -130,10 +147,30 @@ class Engine:
         return Pools(total, buffer, first, heads, free, ready, np.full(size, -1, np.int64), np.full(size, np.inf))
 
     def _rules(self) -> Rules:
-        weights = (SETTINGS.cpu_weight_multiplier, SETTINGS.ram_weight_multiplier, SETTINGS.pool_weight_multiplier)
-        offline = SETTINGS.offline_ms_per_gib * self.slice_mib / 1024
-        # One slice after the other, in the milliseconds of this run.
-        return Rules(*map(float, weights), self.slice_mib, offline, True)
+        return Rules(
+            cpu_weight=float(SETTINGS.cpu_weight_multiplier),
+            ram_weight=float(SETTINGS.ram_weight_multiplier),
+            pool_weight=float(SETTINGS.pool_weight_multiplier),
+            slice_mib=self.slice_mib,
+            # One slice after the other, in the milliseconds of this run.
+            offline_seconds=SETTINGS.offline_ms_per_gib * self.slice_mib / 1024,
+            falls_back=True,
+        )
+
+
+def best(factors: Factors) -> list[str]:
+    """Return the hosts of the highest weight: the planner's sum, and the scores that it has not."""
+    if not factors.cpu:
+        return []
+    most_cpu, most_ram = max(factors.cpu.values()), max(factors.local_mib.values())
+    weights = {
+        name: SETTINGS.cpu_weight_multiplier * kernel.normalised(factors.cpu[name], most_cpu)
+        + SETTINGS.ram_weight_multiplier * kernel.normalised(factors.local_mib[name], most_ram)
+        + SETTINGS.pool_weight_multiplier * factors.pond[name]
+        + factors.scores.get(name, 0.0)
+        for name in factors.cpu
+    }
+    return [name for name, weight in weights.items() if weight >= max(weights.values()) - EQUAL]
 
 
 def _milliseconds(seconds: float) -> int:

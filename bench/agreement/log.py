@@ -1,4 +1,4 @@
-"""The log of a replay: hosts and pools as they were before it, and where each server went. JSON, a line each.
+"""The log of a replay: hosts, pools while it went on, where each server went, how Nova weighed. JSON, a line each.
 
 Times are seconds since the replay began.
 """
@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-VERSION = 1
+from bench.agreement.decision import Decision
+
+VERSION = 2
 
 
 class BadLog(ValueError):
@@ -28,12 +30,16 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A pool at one moment. `free`: slices in that state. `give_back_seconds`: that slices need to come back."""
+    """A pool at one moment. `free`: slices in that state; `returning`: those that were given up and are on their way.
+
+    `give_back_seconds`: that slices need to come back.
+    """
 
     at: float
     pool: str
     slice_mib: int
     free: int
+    returning: int
     buffer: int
     give_back_seconds: float
 
@@ -65,6 +71,7 @@ class Log:
     """A whole replay; `placements` in the order in which they were asked for, `looks` in that of time.
 
     `about`: what was replayed and how, for people. `static_percent`: of the policy that decided splits.
+    `decisions`: nova-scheduler's, by server.
     """
 
     about: str
@@ -72,6 +79,7 @@ class Log:
     hosts: Sequence[Host]
     looks: Sequence[Look]
     placements: Sequence[Placement]
+    decisions: Mapping[str, Decision]
 
     def write(self, path: Path) -> None:
         """Write it, as a whole or not at all; raises OSError."""
@@ -83,6 +91,7 @@ class Log:
                 ("host", map(asdict, self.hosts)),
                 ("look", map(asdict, self.looks)),
                 ("placement", map(asdict, self.placements)),
+                ("decision", map(asdict, self.decisions.values())),
             ):
                 file.writelines(f"{json.dumps({'kind': kind, **item})}\n" for item in items)
         new.replace(path)
@@ -90,8 +99,14 @@ class Log:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read it; raises BadLog, OSError."""
-        found: dict[str, list[Any]] = {"run": [], "host": [], "look": [], "placement": []}
-        makers: Mapping[str, Any] = {"run": dict, "host": Host, "look": Look, "placement": Placement}
+        makers: Mapping[str, Any] = {
+            "run": dict,
+            "host": Host,
+            "look": Look,
+            "placement": Placement,
+            "decision": Decision,
+        }
+        found: dict[str, list[Any]] = {kind: [] for kind in makers}
         with path.open() as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -107,7 +122,8 @@ class Log:
         head = found["run"][0]
         placements = sorted(found["placement"], key=lambda item: item.asked)
         looks = sorted(found["look"], key=lambda item: item.at)
-        return cls(head["about"], head["static_percent"], found["host"], looks, placements)
+        decisions = {item.server: item for item in found["decision"]}
+        return cls(head["about"], head["static_percent"], found["host"], looks, placements, decisions)
 
 
 def first_looks(looks: Iterable[Look]) -> dict[str, Look]:

@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from bench.agreement.decision import decisions
 from bench.agreement.log import Host, Log, Look, Placement
 from bench.player import Outcome
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT
@@ -43,13 +44,18 @@ class Recorder:
         pool_mib = sum(item.get(RESOURCE_CLASS, 0) for item in claimed.values())
         return next((self._names[provider] for provider in claimed if provider in self._names), ""), pool_mib
 
-    def log(self, about: str, outcomes: Sequence[Outcome], source: Callable[[str], str | None]) -> Log:
-        """Return the log of a replay that is over. `source`: returns that of a server's split."""
+    def log(
+        self, about: str, outcomes: Sequence[Outcome], source: Callable[[str], str | None], told: Iterable[str]
+    ) -> Log:
+        """Return the log of a replay that is over.
+
+        `source`: returns that of a server's split. `told`: the lines of nova-scheduler's own log.
+        """
         self.look()
         found = [self._placement(number, item, source) for number, item in enumerate(outcomes) if item.seen is not None]
         found.sort(key=lambda item: item.asked)
         looks = sorted(self._looks, key=lambda look: look.at)
-        return Log(about, STATIC_AUTO_PERCENT, self._hosts, looks, found)
+        return Log(about, STATIC_AUTO_PERCENT, self._hosts, looks, found, decisions(told))
 
     def _placement(self, number: int, item: Outcome, source: Callable[[str], str | None]) -> Placement:
         def since(moment: float | None) -> float | None:
@@ -76,4 +82,7 @@ def _look(at: float, pool: Mapping[str, Any]) -> Look:
     buffer = pool["free_buffer"]
     seconds = float(buffer["give_back_seconds"] or 0.0)
     free = int(pool["slices"][SliceState.FREE])
-    return Look(round(at, 3), str(pool["name"]), int(pool["slice_mib"]), free, int(buffer["slices"]), seconds)
+    returning = sum(int(pool["slices"][state]) for state in (SliceState.RELEASING, SliceState.SANITIZING))
+    return Look(
+        round(at, 3), str(pool["name"]), int(pool["slice_mib"]), free, returning, int(buffer["slices"]), seconds
+    )

@@ -5,17 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from bench.agreement import __main__, comparison
-from bench.agreement.comparison import Why
+from bench.agreement import __main__, comparison, scheduler
+from bench.agreement.decision import CPU, IO_OPS, POND, RAM, Decision, decisions
 from bench.agreement.log import BadLog, Host, Log, Look, Placement
+from bench.agreement.reasons import Why
 
 HOSTS = (Host("h1", 64, 65_536, "p"), Host("h2", 64, 65_536, "p"))
 HUGE, LARGE, SMALL = 16_384, 8192, 2048
 """Of the static 15 %, they get two slices, one and none."""
+SAME = (Why.SAME,)
 
 
-def look(at: float = 0.0, free: int = 8, buffer: int = 1, back: float = 0.0) -> Look:
-    return Look(at, "p", 1024, free, buffer, back)
+def look(at: float = 0.0, free: int = 8, buffer: int = 1, returning: int = 0) -> Look:
+    return Look(at, "p", 1024, free, returning, buffer, 0.0)
 
 
 def server(number: int, host: str, pool_mib: int = 0, memory_mib: int = SMALL, **times: float | None) -> Placement:
@@ -27,92 +29,176 @@ def server(number: int, host: str, pool_mib: int = 0, memory_mib: int = SMALL, *
     return replace(item, **times)  # type: ignore[arg-type]
 
 
-def log(*placements: Placement, looks: tuple[Look, ...] = (look(),)) -> Log:
-    return Log("a test", 15, HOSTS, looks, placements)
+def decided(number: int, host: str, order: str = "h1 h2", **raw: tuple[float, float]) -> Decision:
+    """How Nova weighed two hosts, in that order, for a server; each weigher's raw weights, its own scores of them."""
+    names = {"cpu": CPU, "ram": RAM, "pond": POND, "io_ops": IO_OPS}
+    found = {names.get(name, name): pair for name, pair in raw.items()}
+    scores = {name: [value / max(pair, default=1) for value in pair] for name, pair in found.items() if any(pair)}
+    if IO_OPS in scores:
+        scores[IO_OPS] = [-value for value in scores[IO_OPS]]
+    return Decision(f"s{number}", host, order.split(), found, scores)
 
 
-def reasons(found: Log) -> list[Why]:
+def log(*placements: Placement, looks: tuple[Look, ...] = (look(),), told: tuple[Decision, ...] = ()) -> Log:
+    return Log("a test", 15, HOSTS, looks, placements, {item.server: item for item in told})
+
+
+def whys(found: Log) -> list[tuple[Why, ...]]:
     return [verdict.why for verdict in comparison.compare(found)]
 
 
+EVEN = {"cpu": (64.0, 62.0), "ram": (65_536.0, 63_488.0), "pond": (0.0, 0.0)}
+"""As Nova has two hosts, the second of which has a small server; so of the first one."""
+SWAPPED = {"cpu": (62.0, 64.0), "ram": (63_488.0, 65_536.0), "pond": (0.0, 0.0)}
+EMPTY = {"cpu": (64.0, 64.0), "ram": (65_536.0, 65_536.0), "pond": (0.0, 0.0)}
+
+
 def test_servers_that_go_by_turns_go_so_in_both() -> None:
-    assert reasons(log(server(0, "h1"), server(1, "h2"), server(2, "h1"), server(3, "h2"))) == [Why.SAME] * 4
+    assert whys(log(server(0, "h1"), server(1, "h2"), server(2, "h1"), server(3, "h2"))) == [SAME] * 4
 
 
-def test_of_equal_hosts_the_log_tells_which_one_nova_takes() -> None:
-    found = log(server(0, "h2"), server(1, "h1"), server(2, "h2"))
+def test_of_equal_hosts_nova_tells_which_one_it_takes() -> None:
+    told = (decided(0, "h2", "h2 h1", **EMPTY),)
+    found = log(server(0, "h2"), server(1, "h1"), server(2, "h2"), told=told)
     assert comparison.order_of_equals(found) == ["h2", "h1"]
-    assert reasons(found) == [Why.SAME] * 3
+    assert whys(found) == [SAME] * 3
 
 
-def test_nova_may_take_another_of_equals_than_before_and_what_follows_is_told() -> None:
-    found = log(server(0, "h1"), server(1, "h2"), server(2, "h1"), server(3, "h2"), server(4, "h2"), server(5, "h1"))
-    assert reasons(found) == [Why.SAME] * 4 + [Why.EQUAL, Why.EARLIER]
+def test_nova_may_have_its_hosts_in_another_order_and_what_follows_is_told() -> None:
+    told = (decided(0, "h1", **EMPTY), decided(2, "h2", "h2 h1", cpu=(62, 62), ram=(63_488, 63_488), pond=(0, 0)))
+    found = log(server(0, "h1"), server(1, "h2"), server(2, "h2"), server(3, "h1"), told=told)
+    assert whys(found) == [SAME, SAME, (Why.EQUAL,), (Why.EARLIER,)]
 
 
-def test_a_host_that_is_still_building_is_avoided_by_nova_only() -> None:
-    """It is larger: without the build it would be chosen again."""
+def test_builds_that_nova_counts_explain_a_host_only_if_its_scores_say_so() -> None:
+    """The first host is larger: without a build it would be chosen again."""
     hosts = (Host("h1", 80, 81_920, "p"), HOSTS[1])
-    found = replace(log(server(0, "h1", seen=15.0), server(1, "h2", asked=12.0, seen=16.0)), hosts=hosts)
-    last = comparison.compare(found)[1]
-    assert last.why is Why.BUILDING
-    assert "#0 on h1 being built" in last.detail
+    counts = {"cpu": (78.0, 64.0), "ram": (79_872.0, 65_536.0), "pond": (0.0, 0.0)}
+    servers = (server(0, "h1"), server(1, "h2"))
+    building = replace(log(*servers, told=(decided(1, "h2", **counts, io_ops=(1.0, 0.0)),)), hosts=hosts)
+    last = comparison.compare(building)[1]
+    assert last.why == (Why.BUILDS,)
+    assert "1 on h1" in str(last.reasons[0])
+    calm = replace(log(*servers, told=(decided(1, "h2", **counts, io_ops=(0.0, 0.0)),)), hosts=hosts)
+    assert whys(calm)[1] == (Why.UNKNOWN,)
 
 
-def test_a_choice_that_no_state_explains_is_no_agreement(capsys: pytest.CaptureFixture[str]) -> None:
-    """The other host has less of everything, and nothing was under way."""
+def test_a_choice_that_nova_tells_nothing_of_is_no_agreement(capsys: pytest.CaptureFixture[str]) -> None:
+    """The other host has less of everything."""
     found = log(server(0, "h1"), server(1, "h1"))
-    assert reasons(found) == [Why.SAME, Why.UNKNOWN]
+    assert whys(found) == [SAME, (Why.UNKNOWN,)]
     assert comparison.report(found) == 1
     printed = capsys.readouterr().out
     assert "#1    rack h1 with 0 MiB of a pool, planner h2 with 0 MiB of a pool: UNEXPLAINED" in printed
     assert "hosts      1 of 2 the same" in printed
 
 
+def test_a_server_that_nova_had_not_counted_explains_a_host_and_no_other_difference_does() -> None:
+    """The first one is still on its way when the second is decided on; later it is long there."""
+    servers = (server(0, "h1", seen=15.0), server(1, "h1"))
+    assert whys(log(*servers, told=(decided(1, "h1", **EMPTY),)))[1] == (Why.MOTION,)
+    late = (server(0, "h1"), server(1, "h1"))
+    assert whys(log(*late, told=(decided(1, "h1", **EMPTY),)))[1] == (Why.LATE,)
+    odd = decided(1, "h1", cpu=(64.0, 64.0), ram=(65_536.0, 60_000.0), pond=(0.0, 0.0))
+    assert whys(log(*late, told=(odd,)))[1] == (Why.UNKNOWN,)
+
+
+def test_a_departure_that_nova_had_not_counted_explains_a_host() -> None:
+    first = server(0, "h1", leaving=9.5, gone=11.0)
+    found = log(first, server(1, "h2"), told=(decided(1, "h2", **SWAPPED),))
+    assert whys(found) == [SAME, (Why.MOTION,)]
+    assert "#0 still counted" in str(comparison.compare(found)[1].reasons[0])
+
+
+def test_another_weigher_of_novas_is_named() -> None:
+    found = log(server(0, "h1"), told=(decided(0, "h1", **EMPTY),))
+    assert whys(found) == [SAME]
+    failed = decided(0, "h2", **EMPTY, BuildFailureWeigher=(0.0, 5.0))
+    reason = comparison.compare(log(server(0, "h2"), told=(failed,)))[0].reasons[0]
+    assert (reason.why, reason.detail) == (Why.OTHER, "BuildFailureWeigher")
+
+
+def test_a_decision_whose_own_scores_choose_another_host_explains_nothing() -> None:
+    wrong = decided(1, "h1", **SWAPPED, io_ops=(1.0, 0.0))
+    last = comparison.compare(log(server(0, "h1"), server(1, "h1"), told=(wrong,)))[1]
+    assert last.why == (Why.UNKNOWN,)
+    assert "by its own scores Nova's choice was h2" in str(last.reasons[0])
+
+
 def test_a_split_that_the_pool_had_room_for_is_no_agreement() -> None:
-    assert reasons(log(server(0, "h1", 0, LARGE))) == [Why.UNKNOWN]
+    assert whys(log(server(0, "h1", 0, LARGE))) == [(Why.UNKNOWN,)]
 
 
-def test_slices_on_their_way_back_explain_a_server_without_any() -> None:
+def test_slices_seen_on_their_way_back_explain_a_server_without_any() -> None:
     """Three slices, one kept back: the first server is gone when the second is placed, its slices not yet."""
-    looks = (look(free=3, back=5.0),)
-    first = server(0, "h1", 2048, HUGE, leaving=5.0, gone=6.0)
-    found = comparison.compare(log(first, server(1, "h1", 0, HUGE), looks=looks))
-    assert [item.why for item in found] == [Why.SAME, Why.RETURN]
+    first, second = server(0, "h1", 2048, HUGE, leaving=5.0, gone=6.0), server(1, "h1", 0, HUGE)
+    found = comparison.compare(log(first, second, looks=(look(free=3), look(10.0, free=1, returning=2))))
+    assert [item.why for item in found] == [SAME, (Why.POOL,)]
     assert not found[1].same_split
-    late = log(first, server(1, "h1", 0, HUGE, asked=100.0, seen=101.0), looks=looks)
-    assert reasons(late)[1] is Why.UNKNOWN
+    assert whys(log(first, second, looks=(look(free=3), look(10.0, free=3))))[1] == (Why.UNKNOWN,)
 
 
 def test_another_buffer_at_that_time_explains_a_server_without_slices() -> None:
     looks = (look(free=2), look(9.0, free=2, buffer=2))
-    assert reasons(
-        log(server(0, "h1", 1024, LARGE, leaving=2.0, gone=3.0), server(1, "h1", 0, LARGE), looks=looks)
-    ) == [
-        Why.SAME,
-        Why.BUFFER,
-    ]
-    assert reasons(log(server(0, "h1", 0, LARGE), looks=(look(free=2), look(200.0, buffer=2)))) == [Why.UNKNOWN]
+    first = server(0, "h1", 1024, LARGE, leaving=2.0, gone=3.0)
+    assert whys(log(first, server(1, "h1", 0, LARGE), looks=looks)) == [SAME, (Why.POOL,)]
+    assert whys(log(server(0, "h1", 0, LARGE), looks=(look(free=2), look(200.0, buffer=2)))) == [(Why.UNKNOWN,)]
 
 
-def test_a_departure_that_nova_had_not_counted_explains_a_host() -> None:
-    """Without the first server, its host is the better one."""
-    first = server(0, "h1", leaving=9.5, gone=11.0)
-    found = log(first, server(1, "h2"), server(2, "h1", asked=30.0, seen=31.0))
-    found = replace(found, hosts=(Host("h1", 65, 66_560, "p"), HOSTS[1]))
-    assert reasons(found) == [Why.SAME, Why.LEAVING, Why.EARLIER]
+REQUEST = "2026-11-27 11:31:57.923 24468 DEBUG {} [None req-{} 6ecf 9192 - - default default] {}"
+WEIGHED = (
+    "CPUWeigher: raw weights {('h2', 'h2'): 64.0, ('h1', 'h1'): 62.0} get_weighed_objects /nova/weights.py:136",
+    "CPUWeigher: score (multiplier * weight) {('h2', 'h2'): '1.0 * 1.0', ('h1', 'h1'): '1.0 * 0.5'} get_weighed",
+    "IoOpsWeigher: raw weights {('h2', 'h2'): 1, ('h1', 'h1'): 0} get_weighed_objects /nova/weights.py:136",
+    "IoOpsWeigher: score (multiplier * weight) {('h2', 'h2'): '-1.0 * 1.0', ('h1', 'h1'): '-1.0 * 0.0'} get_weighed",
+)
+
+
+def told_in(request: str, *texts: str) -> list[str]:
+    return [REQUEST.format("nova.weights", request, text) for text in texts]
+
+
+def selected(server: str, host: str) -> str:
+    return (
+        f"[instance: {server}] Selected host: ({host}, {host}) ram: 4000000MB disk: 0MB io_ops: 0 instances: 0 _consume"
+    )
+
+
+def test_novas_log_tells_each_decision_though_requests_are_mixed() -> None:
+    first, second = told_in("a1", *WEIGHED, selected("5a", "h1")), told_in("b2", *WEIGHED, selected("6b", "h2"))
+    lines = [line for pair in zip(first, second, strict=True) for line in pair]
+    found = decisions(["no request at all", *lines])
+    assert found["5a"] == Decision(
+        "5a", "h1", ["h2", "h1"], {CPU: [64.0, 62.0], IO_OPS: [1.0, 0.0]}, {CPU: [1.0, 0.5], IO_OPS: [-1.0, -0.0]}
+    )
+    assert (found["5a"].first, found["6b"].host) == ("h1", "h2")
+
+
+def test_the_last_time_that_nova_weighed_hosts_counts_and_one_host_alone_is_not_weighed() -> None:
+    alternates = WEIGHED[0].replace("64.0", "1.0")
+    again = told_in("a1", *WEIGHED, selected("5a", "h2"), alternates, *WEIGHED, selected("5a", "h1"))
+    assert decisions(again)["5a"].raw[CPU] == [64.0, 62.0]
+    assert decisions(told_in("a1", selected("5a", "h1"))) == {"5a": Decision("5a", "h1", ["h1"], {}, {})}
+
+
+def test_a_configuration_that_tells_weights_is_the_racks_otherwise() -> None:
+    text = "[DEFAULT]\nuse_stderr = true\n[filter_scheduler]\nweight_classes = x\n"
+    telling = scheduler.telling(text, None)
+    assert telling.count("\n") == text.count("\n") + 1
+    assert "nova.weights=DEBUG" in telling.splitlines()[1]
+    assert "[filter_scheduler]\nio_ops_weight_multiplier = 0.0\n" in scheduler.telling(text, 0.0)
 
 
 def test_what_no_host_has_room_for_is_refused_by_both() -> None:
     refused = server(0, "", memory_mib=1 << 20, rejected=True, reason="No valid host was found.")
-    assert reasons(log(refused, server(1, "h1"))) == [Why.SAME, Why.SAME]
+    assert whys(log(refused, server(1, "h1"))) == [SAME, SAME]
     broken = server(0, "", rejected=False, reason="Build of instance aborted")
-    assert reasons(log(broken, server(1, "h1")))[0] is Why.UNKNOWN
+    assert whys(log(broken, server(1, "h1")))[0] == (Why.UNKNOWN,)
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "replay.jsonl"
-    found = log(server(0, "h1", leaving=4.0), server(1, "h2"))
+    found = log(server(0, "h1", leaving=40.0), server(1, "h2"), told=(decided(0, "h1", **EMPTY),))
     found.write(path)
     again = Log.read(path)
     assert (list(again.placements), list(again.looks), list(again.hosts)) == (
@@ -120,6 +206,7 @@ def test_a_log_is_read_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureF
         list(found.looks),
         list(found.hosts),
     )
+    assert list(again.decisions["s0"].hosts) == ["h1", "h2"]
     assert __main__.main([str(path)]) == 0
     assert "OK: each difference has its reason" in capsys.readouterr().out
 

@@ -52,6 +52,15 @@ def test_skip_leaves_the_first_rows_out(path: Path) -> None:
     assert only.memory_mib == 768
 
 
+def test_small_requests_can_be_left_out(path: Path) -> None:
+    assert {request.memory_mib for request in trace.load(path, 2, seed=1, least_mib=3584)} == {3584, 14336}
+    with pytest.raises(trace.BadTrace, match="2 requests of at least 3584 MiB"):
+        trace.load(path, 3, seed=1, least_mib=3584)
+    assert {request.memory_mib for request in trace.generate(200, seed=1, least_mib=14336)} == {14336, 57344}
+    with pytest.raises(trace.BadTrace, match="LEAST_MIB"):
+        trace.generate(1, seed=1, least_mib=1 << 20)
+
+
 def test_too_few_rows_are_an_error(path: Path) -> None:
     with pytest.raises(trace.BadTrace, match="has 3 requests"):
         trace.load(path, 4, seed=1)

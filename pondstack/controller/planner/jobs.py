@@ -171,7 +171,7 @@ class PlannerJobs:
         """`job`: queued, or of a controller that ended: this one runs a single job at a time, and has none now."""
         reason = ""
         if job.state is JobState.RUNNING:
-            reason = f"controller {job.controller} ended while it ran"
+            reason = f"controller {job.controller} ended, or led no longer, while it ran"
             if job.tries >= self._group.tries:
                 text = f"{reason}, for the {job.tries}. time ([planner] tries); ask for it again"
                 self._write(lambda session: planner_jobs.fail(session, job.uuid, text))

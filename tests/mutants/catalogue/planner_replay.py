@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 _TESTS = "pondstack/tests/planner/replay"
 _REPLAY = f"{_TESTS}/test_replay.py"
 _KERNEL = "pondstack/planner/replay/kernel.py"
+_AGREEMENT = "tests/bench/test_agreement.py"
 
 MUTANTS = (
     Mutant(
@@ -102,5 +103,21 @@ MUTANTS = (
         "missing = list(parts)",
         (f"{_TESTS}/test_sweep.py::test_an_interrupted_sweep_goes_on",),
         "an interrupted sweep begins from the start",
+    ),
+    Mutant(
+        "agreement_believes_a_wrong_decision",
+        "bench/agreement/reasons.py",
+        "if decision.first != place.host:",
+        "if False:",
+        (f"{_AGREEMENT}::test_a_decision_whose_own_scores_choose_another_host_explains_nothing",),
+        "a decision that was read wrong from Nova's log explains a difference",
+    ),
+    Mutant(
+        "agreement_explains_memory_by_vcpus",
+        "bench/agreement/situation.py",
+        "if (sum(one.vcpus for one in some), sum(one.local_mib for one in some)) == (vcpus, local_mib):",
+        "if sum(one.vcpus for one in some) == vcpus:",
+        (f"{_AGREEMENT}::test_a_server_that_nova_had_not_counted_explains_a_host_and_no_other_difference_does",),
+        "memory that Nova counts wrong is explained by any server of that many vCPUs",
     ),
 )

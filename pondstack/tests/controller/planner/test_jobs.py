@@ -191,12 +191,12 @@ def test_the_next_leader_begins_it_again_and_the_one_after_gives_up(database, ma
         second.run()
     found = job(database, uuid)
     assert (found.state, found.tries, found.controller) == (S.RUNNING, 2, "controller-2")
-    assert found.reason == "controller controller-1 ended while it ran, so it was begun again"
+    assert found.reason == "controller controller-1 ended, or led no longer, while it ran, so it was begun again"
     replayed.during = lambda _goes_on: OUTCOME
     made("controller-3").run()
     found = job(database, uuid)
     assert found.state is S.FAILED
-    assert "controller controller-2 ended while it ran, for the 2. time ([planner] tries)" in found.reason
+    assert "controller controller-2 ended, or led no longer, while it ran, for the 2. time ([planner] tries)" in found.reason
     assert job(database, waits).state is S.ENDED
 
 
