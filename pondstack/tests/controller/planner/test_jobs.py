@@ -196,7 +196,8 @@ def test_the_next_leader_begins_it_again_and_the_one_after_gives_up(database, ma
     made("controller-3").run()
     found = job(database, uuid)
     assert found.state is S.FAILED
-    assert "controller controller-2 ended, or led no longer, while it ran, for the 2. time ([planner] tries)" in found.reason
+    ended = "controller controller-2 ended, or led no longer, while it ran, for the 2. time ([planner] tries)"
+    assert ended in found.reason
     assert job(database, waits).state is S.ENDED
 
 
