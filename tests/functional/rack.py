@@ -127,7 +127,7 @@ class NovaWithRack(NovaWithFakes):
         """Wait until all hosts reach the pool, in the snapshot and in Placement; returns the pool's UUID."""
 
         def reached() -> None:
-            view = self.api_of_controller.snapshot(timeout_seconds=5)
+            view = self.api_of_controller.snapshot()
             assert set(view.usable_hosts) == set(self.hosts)
             assert set(view.pools[0].hosts) == set(self.hosts)
             aggregates = self._get_provider_aggregates(view.pools[0].uuid)
@@ -135,14 +135,14 @@ class NovaWithRack(NovaWithFakes):
             for host in self.hosts:
                 assert set(aggregates) <= set(self._get_provider_aggregates(self._get_provider_uuid_by_name(host)))
             # What splits are decided from comes by another way, and may be older.
-            told = self.api_of_controller.split_view(epoch=0, version=0, now=True, timeout_seconds=5)
+            told = self.api_of_controller.split_view(epoch=0, version=0, now=True, timeout_seconds=30)
             assert any(room.claimable_mib for room in told.rooms)
 
         self.eventually(reached)
         # While a controller joins the hosts to the pool's aggregate, Placement refuses what their computes write at the
         # same moment (409, and 500 for traits). Nova writes it again at its next round, here as everywhere.
         self._run_periodics()
-        return self.api_of_controller.snapshot(timeout_seconds=5).pools[0].uuid
+        return self.api_of_controller.snapshot().pools[0].uuid
 
     def ledger_of(self, server: dict[str, Any]) -> dict[str, int]:
         """Return what the ledger holds for a server: host to MiB."""
