@@ -26,9 +26,10 @@ from pondstack_agent.records import Records
 LOG = log.getLogger(__name__)
 
 DISTANCE = 20
+"""SLIT distance of pool memory: one hop further than local memory, which has 10."""
+
 KIND = "file"
 """Of its backings."""
-"""SLIT distance of pool memory: one hop further than local memory, which has 10."""
 
 Mapped = Mapping[str, Sequence[range] | None]
 """Device path to mapped byte ranges of its memory file."""

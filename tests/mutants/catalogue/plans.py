@@ -125,7 +125,7 @@ MUTANTS = (
         "a plan grows without bound",
     ),
     Mutant(
-        "unknown_traits_are_none",
+        "unplaced_traits_unknown_are_none",
         _UNPLACED,
         "traits=None if traits is None else tuple(traits)",
         "traits=tuple(traits or ())",

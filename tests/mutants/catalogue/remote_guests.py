@@ -131,8 +131,8 @@ MUTANTS = [
     Mutant(
         "pool_memory_is_left_out_of_a_live_migration",
         f"{_COMPUTE}/remote/guests.py",
-        "        if znuma.on_files(self._host.get_guest(instance).get_xml_desc()):\n",
-        "        if False:\n",
+        "check_move(instance, (FILE,) if on_files else ())",
+        "check_move(instance)",
         (f"{_TESTS}/remote/test_remote_guests.py::test_qemu_leaves_no_pool_memory_out",),
         "a guest's pool memory is empty after its move",
     ),

@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         "a_disk_moves_live",
         f"{_NOVA}/compute/remote/life.py",
-        "    if swap_mib_of(instance):\n        raise exception.MigrationPreCheckError",
+        "    if stays:\n        raise exception.MigrationPreCheckError",
         "    if False:\n        raise exception.MigrationPreCheckError",
         (f"{_NOVA_TESTS}::test_it_stays_on_its_host",),
         "a guest arrives without the memory that it had swapped out",
