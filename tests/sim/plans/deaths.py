@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Kill = Callable[[Any, str], None]
 
 HOSTS = ("h1", "h2")
+SEED = 9
+"""With it the two servers are on two hosts, so that the plan moves one."""
 READS = frozenset({"get_lent"})
 CHANGES = ("disable", "enable", "live_migrate")
 AGENT_SECONDS = 1.0
@@ -44,7 +46,7 @@ def history(afterwards: str) -> History:
     plan = Step(6.0, PLAN, "", {"afterwards": afterwards, "seconds": 0.2, "applied": True})
     rooms = dict.fromkeys(HOSTS, ROOMS)
     return History(
-        1,
+        SEED,
         ("c1", "c2"),
         HOSTS,
         POOLS,

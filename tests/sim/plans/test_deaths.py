@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from .deaths import Deaths, Point, kill_agent, kill_compute, run_with
+from tests.sim.plans.deaths import Deaths, Point, kill_agent, kill_compute, run_with
 
 AFTERWARDS = "suspend"
 WAYS = {
