@@ -12,7 +12,7 @@ from tests.security.fuzzers.targets import TARGETS, attacked
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {
-    "api": 138,
+    "api": 140,
     "state-files": 100,
     "wire-values": 600,
     "hostile-host": 150,
