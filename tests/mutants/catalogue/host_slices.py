@@ -10,6 +10,17 @@ _SWITCH = "agent/tests/tiering/test_switch.py"
 
 MUTANTS = (
     Mutant(
+        "keepers_claim_keeps_quarantined",
+        "pondstack/controller/reconcile/rules/reports.py",
+        "    return guests and bool(observation.claimed.get(uuid))",
+        "    return bool(observation.claimed.get(uuid))",
+        (
+            "pondstack/tests/controller/reconcile/rules/test_rules.py"
+            "::test_what_a_host_was_to_hold_for_itself_comes_back_though_it_is_claimed",
+        ),
+        "a slice that its host never got stays quarantined for ever, since its keeper claims it",
+    ),
+    Mutant(
         "base_as_tier",
         "pondstack/domain/purpose.py",
         "Purpose.TIER: Purpose.GUEST}",

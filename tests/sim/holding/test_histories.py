@@ -30,6 +30,15 @@ def test_a_claim_that_is_wanted_no_more_does_not_keep_another_out() -> None:
     assert not outcome.code, outcome.detail
 
 
+NEVER_HELD = 120007584
+"""A host died while a slice was assigned to it, and the keeper claimed it again once the host was back without it."""
+
+
+def test_a_slice_that_its_host_never_held_comes_back_though_the_keeper_claims() -> None:
+    outcome = run(draw(NEVER_HELD))
+    assert not outcome.code, outcome.detail
+
+
 FENCED_BEFORE_THE_ORDER = 31001065
 """A host was fenced between the claim of a slice and the order to hold it, which it found when it was back."""
 

@@ -8,6 +8,7 @@ from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.domain.causes import Cause
 from pondstack.domain.model import PoolState, indexes_of
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedSlice
 from pondstack.domain.states import OWNED, SliceState
 from pondstack.rpc.wire import Attached
@@ -107,7 +108,7 @@ def _quarantined(observation: Observation) -> Iterable[Finding]:
         indexes = tuple(aged.item.index for aged in members)
         subject = members[0].item.name if len(indexes) == 1 else f"slices {pool_uuid}/{list(indexes)}"
         reason = members[0].item.reason
-        claimed = bool(allocation_uuid and observation.claimed.get(allocation_uuid))
+        claimed = bool(allocation_uuid and _instance_claims(observation, allocation_uuid))
         if special is Cause.DEVICE_FAILED:
             yield _device_failed(observation, members, subject, claimed)
         elif observation.fenced(host):
@@ -133,6 +134,13 @@ def _device_failed(observation: Observation, members: list[AgedSlice], subject: 
     if free and observation.rack.pools[item.pool_uuid].pool.state is PoolState.UP:
         return Finding("quarantined", Severity.WARNING, subject, item.reason, action, operator=True)
     return Finding("quarantined_waiting", Severity.WARNING, subject, item.reason)
+
+
+def _instance_claims(observation: Observation, uuid: str) -> bool:
+    """Whether an instance counts on an allocation. A keeper of host slices claims too, and asks for another one."""
+    aged = observation.rack.allocations.get(uuid)
+    guests = aged is None or aged.item.purpose is Purpose.GUEST
+    return guests and bool(observation.claimed.get(uuid))
 
 
 def _gone(observation: Observation, host: str, members: list[AgedSlice]) -> bool:

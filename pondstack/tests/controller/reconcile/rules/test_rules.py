@@ -10,6 +10,7 @@ from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.devices.base import Permission
 from pondstack.domain.causes import Cause
 from pondstack.domain.model import Extent, PoolState
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.states import SliceState
 from pondstack.tests.controller.builders import IDLE, POOL, REPORT_AGE, Builder
 
@@ -161,6 +162,14 @@ def test_quarantined_slices_come_back_when_the_host_reports_them_gone():
     finding = found(built)["explained"]
     assert finding.action == actions.AuditSlices(POOL, (0, 1), "h1 reports that it does not hold them")
     assert finding.host == "h1"
+
+
+def test_what_a_host_was_to_hold_for_itself_comes_back_though_it_is_claimed():
+    """Its keeper claims it, and asks for another one; no instance counts on it."""
+    item = replace(IDLE, purpose=Purpose.TIER)
+    built = Builder().allocate(item, state=SliceState.QUARANTINED, attached=False)
+    assert found(built)["explained"].host == "h1"
+    assert "explained" not in found(built.silence())
 
 
 @pytest.mark.parametrize(
