@@ -127,7 +127,7 @@ class NovaWithRack(NovaWithFakes):
         """Wait until all hosts reach the pool, in the snapshot and in Placement; returns the pool's UUID."""
 
         def reached() -> None:
-            view = self.api_of_controller.snapshot()
+            view = self.api_of_controller.snapshot(timeout_seconds=30)
             assert set(view.usable_hosts) == set(self.hosts)
             assert set(view.pools[0].hosts) == set(self.hosts)
             aggregates = self._get_provider_aggregates(view.pools[0].uuid)
@@ -142,7 +142,7 @@ class NovaWithRack(NovaWithFakes):
         # While a controller joins the hosts to the pool's aggregate, Placement refuses what their computes write at the
         # same moment (409, and 500 for traits). Nova writes it again at its next round, here as everywhere.
         self._run_periodics()
-        return self.api_of_controller.snapshot().pools[0].uuid
+        return self.api_of_controller.snapshot(timeout_seconds=30).pools[0].uuid
 
     def ledger_of(self, server: dict[str, Any]) -> dict[str, int]:
         """Return what the ledger holds for a server: host to MiB."""

@@ -223,7 +223,7 @@ def test_one_leads_and_the_other_follows(pair: Pair) -> None:
         assert wait_until(
             lambda: pair.api.snapshot(timeout_seconds=5).pools[0].free_slices == SLICES - 2, ANSWER_SECONDS
         )
-    assert grant.epoch == pair.api.snapshot().epoch
+    assert grant.epoch == pair.api.snapshot(timeout_seconds=30).epoch
 
 
 def test_kill_9_under_load_loses_nothing(pair: Pair) -> None:

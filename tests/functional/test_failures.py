@@ -147,4 +147,4 @@ class TestDeadHost(NovaWithRack):
         assert self.ledger_of(server) == {host: 3072}
 
     def _usable(self, host: str) -> None:
-        assert host in self.api_of_controller.snapshot().usable_hosts
+        assert host in self.api_of_controller.snapshot(timeout_seconds=30).usable_hosts

@@ -237,7 +237,7 @@ class TestSilentAgents(NovaWithRack):
             self.stop_agent(host)
 
         def noticed() -> None:
-            assert self.api_of_controller.snapshot().usable_hosts == self.hosts[:1]
+            assert self.api_of_controller.snapshot(timeout_seconds=30).usable_hosts == self.hosts[:1]
 
         self.eventually(noticed)
         for _ in range(2):

@@ -93,5 +93,5 @@ class TestRemoval(NovaWithRack):
         assert code in {item["code"] for item in self.api_of_controller.audit(repair=False)["findings"]}
 
     def _usable(self, host: str) -> None:
-        assert host in self.api_of_controller.snapshot().usable_hosts
+        assert host in self.api_of_controller.snapshot(timeout_seconds=30).usable_hosts
         assert self._get_provider_aggregates(self._get_provider_uuid_by_name(host)) != []
