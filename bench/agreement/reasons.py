@@ -131,13 +131,21 @@ def _accounted(
     if kind == "order":
         return Reason(Why.EQUAL, f"in the order {', '.join(decision.hosts)}")
     if kind == IO_OPS:
-        counted = zip(decision.hosts, decision.raw[IO_OPS], strict=True)
-        return Reason(Why.BUILDS, ", ".join(f"{builds:g} on {host}" for host, builds in counted if builds))
+        return _builds(situation, decision)
     if kind == "counts":
         return _counts(own, situation, decision)
     if kind == POND:
         return _pond(engine, number, situation, dict(zip(decision.hosts, decision.raw[POND], strict=True)))
     return Reason(Why.OTHER, kind)
+
+
+def _builds(situation: Situation, decision: Decision) -> Reason:
+    """Account for the builds that Nova counted: no host can have more than servers were built there lately."""
+    counted = dict(zip(decision.hosts, decision.raw[IO_OPS], strict=True))
+    told = ", ".join(f"{builds:g} on {host}" for host, builds in counted.items() if builds)
+    if any(builds > situation.most_builds(host) for host, builds in counted.items()):
+        return Reason(Why.UNKNOWN, f"Nova counted more builds than there were: {told}")
+    return Reason(Why.BUILDS, told)
 
 
 def _counts(own: Factors, situation: Situation, decision: Decision) -> Reason:

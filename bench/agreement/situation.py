@@ -9,6 +9,8 @@ from bench.agreement.log import Log, Look, Placement, first_looks
 
 LATE_SECONDS = 2.0
 """The scheduler's view of pools is as old as that at most ([pondstack] snapshot_interval_seconds), or a look at it."""
+REPORT_SECONDS = 60.0
+"""Nova's periodic report of a host ([DEFAULT] update_resources_interval)."""
 LATEST = 12
 MOST_AT_ONCE = 3
 """Servers of one host whose counting is in question: those that came or went last, so many at a time."""
@@ -53,6 +55,12 @@ class Situation:
         deleting = other.leaving is not None and other.leaving <= self.item.seen and gone >= self.item.asked
         return building or deleting
 
+    def most_builds(self, host: str) -> int:
+        """Return how many builds Nova can have counted on a host: from its choice until the host's next report."""
+        since = self.item.asked - REPORT_SECONDS
+        others = (one for one in self._log.placements if one is not self.item and one.host == host)
+        return sum(one.asked <= self.item.seen and one.seen >= since for one in others)
+
     def pools(self) -> Iterator[tuple[Look, State]]:
         """Yield looks at pools at about that time, each with the state in which the pool is as it was seen."""
         first, begun, ended = first_looks(self._log.looks), self.item.asked - LATE_SECONDS, self.item.seen
@@ -60,8 +68,8 @@ class Situation:
         for look in [*before[-1:], *(look for look in self._log.looks if begun <= look.at <= ended)]:
             state, pool = self.state(), look.pool
             held = first[pool].free - look.free - look.returning
-            yield look, replace(state, held={**state.held, pool: held}, returning={pool: look.returning},
-                                buffer={pool: look.buffer})  # fmt: skip
+            returning, buffer = {pool: look.returning}, {pool: look.buffer}
+            yield look, replace(state, held={**state.held, pool: held}, returning=returning, buffer=buffer)
 
     def miscounts(self, host: str, vcpus: float, local_mib: float) -> Sequence[Miscount] | None:
         """Return the servers that, counted otherwise, give a host so much more free; None where none do."""

@@ -83,6 +83,16 @@ def test_builds_that_nova_counts_explain_a_host_only_if_its_scores_say_so() -> N
     assert whys(calm)[1] == (Why.UNKNOWN,)
 
 
+def test_builds_explain_nothing_where_nobody_was_built_lately() -> None:
+    hosts = (Host("h1", 80, 81_920, "p"), HOSTS[1])
+    counts = {"cpu": (78.0, 64.0), "ram": (79_872.0, 65_536.0), "pond": (0.0, 0.0)}
+    for late, builds in ((9, 1.0), (1, 2.0)):
+        told = (decided(late, "h2", **counts, io_ops=(builds, 0.0)),)
+        last = comparison.compare(replace(log(server(0, "h1"), server(late, "h2"), told=told), hosts=hosts))[1]
+        assert last.why == (Why.UNKNOWN,)
+        assert "more builds than there were" in str(last.reasons[0])
+
+
 def test_a_choice_that_nova_tells_nothing_of_is_no_agreement(capsys: pytest.CaptureFixture[str]) -> None:
     """The other host has less of everything."""
     found = log(server(0, "h1"), server(1, "h1"))
