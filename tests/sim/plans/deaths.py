@@ -40,10 +40,10 @@ class Point(NamedTuple):
     number: int
 
 
-def history(afterwards: str) -> History:
+def history() -> History:
     """Return one in which a plan empties a host, which lends and sleeps afterwards; nothing else goes wrong."""
     servers = [Step(3.0, BOOT, "", {"mib": 2, "cpus": 0.5}), Step(3.2, BOOT, "", {"mib": 1, "cpus": 0.5})]
-    plan = Step(6.0, PLAN, "", {"afterwards": afterwards, "seconds": 0.2, "applied": True})
+    plan = Step(6.0, PLAN, "", {"afterwards": "suspend", "seconds": 0.2, "applied": True})
     rooms = dict.fromkeys(HOSTS, ROOMS)
     return History(
         SEED,
@@ -158,6 +158,6 @@ def kill_compute(rack: "Rack", host: str) -> None:
     rack.guests.computes[host].restart(COMPUTE_SECONDS)
 
 
-def run_with(deaths: Deaths, afterwards: str) -> Outcome:
+def run_with(deaths: Deaths) -> Outcome:
     """Run the history, and have somebody die in it."""
-    return run(history(afterwards), broken=deaths.planted)
+    return run(history(), broken=deaths.planted)

@@ -10,7 +10,6 @@ import pytest
 
 from tests.sim.plans.deaths import Deaths, Point, kill_agent, kill_compute, run_with
 
-AFTERWARDS = "suspend"
 WAYS = {
     "agent, before": (kill_agent, True),
     "agent, not answered": (kill_agent, False),
@@ -22,7 +21,7 @@ WAYS = {
 def points() -> tuple[Point, ...]:
     """Return the steps of the plan, of a run in which nobody dies."""
     deaths = Deaths()
-    outcome = run_with(deaths, AFTERWARDS)
+    outcome = run_with(deaths)
     assert not outcome.code, outcome.detail
     assert outcome.faults["plan consolidate done"] == outcome.faults["host slept"] == 1
     return tuple(deaths.points)
@@ -35,7 +34,7 @@ def test_whoever_dies_at_whatever_step_a_plan_ends(way: str) -> None:
     assert {"disable", "enable", "live_migrate", "lend", "suspend", "reclaim"} <= calls, "there is something to die at"
     for point in points():
         deaths = Deaths(point, before=before, kill=kill)
-        outcome = run_with(deaths, AFTERWARDS)
+        outcome = run_with(deaths)
         assert deaths.died, point
         assert not outcome.code, f"{way} at {point}: {outcome.detail}"
         ends = [name for name in outcome.faults if name.startswith("plan consolidate ")]

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -63,26 +64,18 @@ def _dirt_is_forgotten() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _aggregates_without_fence() -> Iterator[None]:
-    plain = Placement.change_aggregates
-
-    def change(self: Any, uuid: str, decide: Any, **_fence: Any) -> bool:
-        return plain(self, uuid, decide)
-
-    with mock.patch.object(Placement, "change_aggregates", change):
-        yield
-
-
-@contextlib.contextmanager
-def _removals_write_nothing() -> Iterator[None]:
+def _aggregates_written(**instead: Any) -> Iterator[None]:
     plain = Placement.change_aggregates
 
     def change(self: Any, uuid: str, decide: Any, **named: Any) -> bool:
-        return plain(self, uuid, decide, **named | {"force": False})
+        return plain(self, uuid, decide, **named | instead)
 
     with mock.patch.object(Placement, "change_aggregates", change):
         yield
 
+
+_aggregates_without_fence = partial(_aggregates_written, still=lambda: None)
+_removals_write_nothing = partial(_aggregates_written, force=False)
 
 FOUND = {
     "a device came back after its removal with what guests had written": (198, _dirt_is_forgotten, "free_not_zero"),
