@@ -5,7 +5,6 @@ from pondstack_api.handlers import plan
 from pondstack_api.route import Route
 
 SINCE = (1, 20)
-LIMITS_SINCE = (1, 23)
 _PLAN = schemas.plan.PLAN
 
 
@@ -66,7 +65,7 @@ PLAN_ROUTES: dict[str, dict[str, Route]] = {
             policies.plan.LIMIT,
             schemas.plan.CONSOLIDATION,
             body=schemas.plan.LIMITS,
-            since=LIMITS_SINCE,
+            since=plan.LIMITS_SINCE,
         ),
     },
 }

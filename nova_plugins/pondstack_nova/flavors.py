@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.remote_share import MAX_REMOTE_PERCENT, MIRROR_CLASS, Shares, check_percent, shares
-from pondstack.domain.sizing import LEGAL, PondSpecs, given_specs, parse_specs
+from pondstack.domain.sizing import LEGAL, PondSpecs, parse_specs
 from pondstack.domain.swap_disk import MAX_SWAP_PERCENT
 from pondstack.domain.swap_disk import check_percent as check_swap_percent
 from pondstack.domain.units import RESOURCE_CLASS
@@ -84,11 +84,6 @@ def sized(found: Shares) -> dict[str, str]:
     keys = {POOL_KEY: found.pool_mib, REMOTE_KEY: found.remote_mib, MIRROR_KEY: found.mirror_mib}
     local = {LOCAL_KEY: found.local_mib} if found.pool_mib or found.remote_mib else {}
     return {key: str(mib) for key, mib in (local | keys).items() if mib}
-
-
-def given(extra_specs: Mapping[str, str] | None) -> PondSpecs:
-    """Return the `pond:` specs of a guest that has its flavor already; all local where they are wrong, or none."""
-    return given_specs(extra_specs or {})
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:

@@ -13,6 +13,7 @@ from nova.virt.libvirt import driver
 from nova.virt.libvirt import utils as libvirt_utils
 from oslo_log import log as logging
 
+from pondstack.domain.backing import FILE, NODE
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
@@ -69,7 +70,7 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
             )
         except PondError as error:
             raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
-        if any(backing.kind == znuma.FILE for backing in attachment.backings):
+        if any(backing.kind == FILE for backing in attachment.backings):
             seclabels.run_as_root(guest, seclabels.models(self._host.get_connection().getCapabilities()))
 
     def _pond_had_pool_memory(self, instance: Any) -> bool | None:
@@ -222,4 +223,4 @@ class _RewrittenGuest:
 
 
 def _on_host_nodes(attachment: Attachment) -> bool:
-    return any(backing.kind == znuma.NODE for backing in attachment.backings)
+    return any(backing.kind == NODE for backing in attachment.backings)

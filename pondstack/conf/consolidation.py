@@ -2,6 +2,8 @@
 
 from oslo_config import cfg
 
+from pondstack.domain.consolidation_limits import MOST_HOSTS
+
 GROUP = "consolidation"
 
 OPTIONS: list[cfg.Opt] = [
@@ -99,7 +101,7 @@ OPTIONS: list[cfg.Opt] = [
         "least_awake",
         default=1,
         min=0,
-        max=1000000,
+        max=MOST_HOSTS,
         help="How many hosts (a count) stay awake and enabled at least. `openstack memory consolidation set` "
         "sets it at run time.",
     ),

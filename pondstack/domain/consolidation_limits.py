@@ -8,7 +8,7 @@ from typing import Any
 from pondstack.domain.errors import BadRequest
 
 MOST_HOSTS = 1000000
-"""As of [consolidation] least_awake."""
+"""Of [consolidation] least_awake too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,8 @@ What it cannot tell is how a host is configured ([data_plane] handover_address, 
 
 from collections.abc import Collection
 
+from pondstack.domain.backing import FILE, UNKNOWN
 from pondstack.domain.sizing import PondSpecs
-
-FILE = "file"
-"""Kind of a backing (pondstack.rpc.wire.Backing): QEMU has the pool memory as a shared file."""
-UNKNOWN = ""
-"""Kind of a backing of which an agent of a former release reported none."""
 
 SWAP_STAYS = (
     "a server with a swap disk in remote memory cannot be migrated live: its pages are in its host's mirror, and with "
@@ -24,6 +20,11 @@ UNKNOWN_STAYS = (
     "a server with remote memory is not migrated live while its agent does not say whether its pool memory is a file; "
     "upgrade the agent, or migrate it cold"
 )
+
+
+def may_stay(specs: PondSpecs) -> bool:
+    """Whether it has to be asked where a guest's pool memory is; one without remote memory can always be moved."""
+    return bool(specs.remote_mib or specs.swap_mib)
 
 
 def why_it_stays(specs: PondSpecs, backings: Collection[str]) -> str:

@@ -166,10 +166,10 @@ LEGAL = {
 }
 
 
-def given_specs(extra_specs: Mapping[str, str]) -> "PondSpecs":
+def given_specs(extra_specs: Mapping[str, str] | None) -> PondSpecs:
     """Return the `pond:` specs of a guest that has its flavor already; all local where they are wrong, or none."""
     try:
-        return parse_specs(extra_specs) or PondSpecs()
+        return parse_specs(extra_specs or {}) or PondSpecs()
     except BadSpec:
         return PondSpecs()
 

@@ -12,6 +12,7 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.devices.emulated_files import MEMORY, first_written_byte
 from pondstack.devices.mappings import FileId, file_id, overlaps
+from pondstack.domain.backing import FILE
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
@@ -27,9 +28,6 @@ LOG = log.getLogger(__name__)
 
 DISTANCE = 20
 """SLIT distance of pool memory: one hop further than local memory, which has 10."""
-
-KIND = "file"
-"""Of its backings."""
 
 Mapped = Mapping[str, Sequence[range] | None]
 """Device path to mapped byte ranges of its memory file."""
@@ -96,7 +94,7 @@ class EmulatedHostPool(HostPoolDriver):
             mapped = _scan([*records.values(), *strangers])
             known = [self._attached(record, mapped) for record in records.values()]
             running = [
-                describe(record, in_use=True, backing=KIND) for record in strangers if _is_mapped(record, mapped)
+                describe(record, in_use=True, backing=FILE) for record in strangers if _is_mapped(record, mapped)
             ]
             return (*known, *running)
 
@@ -132,7 +130,7 @@ class EmulatedHostPool(HostPoolDriver):
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
-        return describe(record, in_use=in_use, backing=KIND)
+        return describe(record, in_use=in_use, backing=FILE)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
         """Return what the devices let this host use without its being on record (a lost state folder)."""
@@ -169,7 +167,7 @@ def _record(device: Path, grant: Grant) -> dict[str, Any]:
     """Return what pondstack_agent.qemu.wrapper reads: the grant, where the device is, and the ranges of its file."""
     backings = [
         Backing(
-            kind=KIND,
+            kind=FILE,
             size_mib=extent.count * grant.slice_mib,
             distance=DISTANCE,
             path=str(device / MEMORY),

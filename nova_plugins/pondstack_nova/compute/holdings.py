@@ -13,6 +13,7 @@ from nova import exception
 from oslo_log import log as logging
 
 from pondstack.domain.errors import Conflict
+from pondstack.domain.sizing import given_specs
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
 from pondstack_nova.compute import claims
@@ -123,7 +124,7 @@ class PoolMemoryHoldings:
         flavor = instance.flavor
         own_amount = flavors.LOCAL_KEY in (flavor.extra_specs or {})
         try:
-            claimed_mib = flavor.memory_mb - flavors.given(flavor.extra_specs).disk_mib
+            claimed_mib = flavor.memory_mb - given_specs(flavor.extra_specs).disk_mib
             return claims.claim_of(held, provider, claimed_mib, own_amount=own_amount)
         except claims.Unclaimed:
             raise

@@ -11,13 +11,13 @@ from lxml import etree
 from nova.virt import hardware
 from nova.virt.libvirt import config as vconfig
 
+from pondstack.domain.backing import FILE
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova.pins import LEGAL
 
 LOCAL_DISTANCE = 10
 KIB_PER_MIB = 1024
-FILE, NODE = "file", "node"
 PINNING_INTERFACES = frozenset({"hostdev", "vdpa"})
 
 

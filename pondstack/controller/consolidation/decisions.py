@@ -61,13 +61,10 @@ class Decisions:
         if service is None:
             raise NotFound(f"Nova knows no hypervisor {plan.target}")
         moves = self._inputs.live_moves()
-        stays = {
-            item.uuid: "it is not running, and stays"
-            if not item.running
-            else moves.why_it_stays(item.uuid, item.host, item.specs)
-            for item in servers
-        }
-        stays = {uuid: reason for uuid, reason in stays.items() if reason}
+        stays = {item.uuid: "it is not running, and stays" for item in servers if not item.running}
+        for item in servers:
+            if item.running and (reason := moves.why_it_stays(item.uuid, item.host, item.specs)):
+                stays[item.uuid] = reason
         runs = [VmView(item.uuid, item.host, 0, {}) for item in servers if item.uuid not in stays]
         actions = drain(plan.target, runs)
         effect = Effect(hosts_emptied=int(not stays), migrations=len(runs))

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from pondstack.domain.live_move import UNKNOWN, why_it_stays
+from pondstack.domain.backing import UNKNOWN
+from pondstack.domain.live_move import may_stay, why_it_stays
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import given_specs
@@ -34,9 +35,6 @@ def why_it_stays_now(rack: Callable[[], RackView]) -> Callable[[str, str, Mappin
     """Return LiveMoves.why_it_stays() of the moment at which it is called; only where it matters the ledger is read."""
 
     def judge(uuid: str, host: str, specs: Mapping[str, str]) -> str:
-        given = given_specs(specs)
-        if not given.remote_mib and not given.swap_mib:
-            return ""
-        return LiveMoves(rack()).why_it_stays(uuid, host, specs)
+        return LiveMoves(rack()).why_it_stays(uuid, host, specs) if may_stay(given_specs(specs)) else ""
 
     return judge

@@ -43,7 +43,7 @@ MUTANTS = [
     Mutant(
         "a_disk_share_is_taken_for_pool",
         f"{_COMPUTE}/holdings.py",
-        "claimed_mib = flavor.memory_mb - flavors.given(flavor.extra_specs).disk_mib",
+        "claimed_mib = flavor.memory_mb - given_specs(flavor.extra_specs).disk_mib",
         "claimed_mib = flavor.memory_mb",
         (f"{_TESTS}/remote/test_remote_memory.py::test_a_part_that_is_on_disk_alone",),
         "a guest with a disk share does not start",

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from pondstack.devices import NAMESPACE, pool_uuid
+from pondstack.domain.backing import NODE
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
 from pondstack.domain.model import indexes_of
 from pondstack.domain.purpose import Purpose
@@ -33,9 +34,6 @@ from pondstack_agent.locks import NamedLocks
 from pondstack_agent.partition import Partition
 
 LOG = log.getLogger(__name__)
-
-KIND = "node"
-"""Of its backings."""
 
 
 class CxlHostPool(HostPoolDriver):
@@ -180,7 +178,7 @@ class CxlHostPool(HostPoolDriver):
             running = memory_users.guests()
             known = [self._attached(record, running) for record in self._allocations.all()]
             others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
-            return (*known, *(describe(item.record, in_use=item.in_use, backing=KIND) for item in others))
+            return (*known, *(describe(item.record, in_use=item.in_use, backing=NODE) for item in others))
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
         """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
@@ -196,7 +194,7 @@ class CxlHostPool(HostPoolDriver):
                     raise DeviceFailed(f"allocation {allocation_uuid} is not all online; detach it and attach anew")
                 node = slices.node(devices[0])
                 size, distance = extent.count * record["slice_mib"], self._blocks.distance(node)
-                found.append(Backing(kind=KIND, size_mib=size, distance=distance, host_node=node))
+                found.append(Backing(kind=NODE, size_mib=size, distance=distance, host_node=node))
             return tuple(found)
 
     def stuck(self) -> dict[str, str]:
@@ -335,7 +333,7 @@ class CxlHostPool(HostPoolDriver):
 
     def _attached(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Attached:
         with self._allocations.unused(record, running) as unused:
-            return describe(record, in_use=not unused, backing=KIND)
+            return describe(record, in_use=not unused, backing=NODE)
 
     def _is_online(self, record: Mapping[str, Any]) -> bool:
         try:

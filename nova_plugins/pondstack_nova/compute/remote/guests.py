@@ -12,7 +12,7 @@ from nova.network import model
 from oslo_log import log as logging
 from oslo_service import loopingcall
 
-from pondstack.domain.live_move import FILE
+from pondstack.domain.backing import FILE
 from pondstack_nova import pins
 from pondstack_nova.compute import znuma
 from pondstack_nova.compute.remote import monitor

@@ -15,8 +15,8 @@ from oslo_log import log as logging
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.live_move import why_it_stays
 from pondstack.domain.remote_share import Shares, shares
+from pondstack.domain.sizing import given_specs
 from pondstack.rpc.wire import Attachment
-from pondstack_nova import flavors
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
 from pondstack_nova.compute.remote import lost_guests, mirror_inventory
@@ -47,7 +47,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
         `source`: the host that it is to come from by a live migration, with what it has borrowed there.
         """
-        specs = flavors.given(instance.flavor.extra_specs)
+        specs = given_specs(instance.flavor.extra_specs)
         host, whose = self._pond_node()[1], _owner(instance)
         borrowed = bool(specs.remote_mib) and self.remote_memory.borrow(
             host, instance.uuid, specs.remote_mib, patient=patient, source=source, **whose
@@ -122,7 +122,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
     def _pond_shares_of(self, instance: Any, pool_mib: int) -> Shares:
         try:
-            specs = flavors.given(instance.flavor.extra_specs)
+            specs = given_specs(instance.flavor.extra_specs)
             return shares(instance.flavor.memory_mb, pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
         except BadSpec as error:
             raise RemoteMemoryUnavailable(reason=error.message) from error
@@ -147,12 +147,12 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
 def remote_mib_of(instance: Any) -> int:
     """Return the remote memory of a guest in MiB, 0 for none."""
-    return flavors.given(instance.flavor.extra_specs).remote_mib
+    return given_specs(instance.flavor.extra_specs).remote_mib
 
 
 def swap_mib_of(instance: Any) -> int:
     """Return the size of a guest's swap disk in MiB, 0 for none."""
-    return flavors.given(instance.flavor.extra_specs).swap_mib
+    return given_specs(instance.flavor.extra_specs).swap_mib
 
 
 def check_move(instance: Any, backings: Collection[str] = ()) -> None:
@@ -160,7 +160,7 @@ def check_move(instance: Any, backings: Collection[str] = ()) -> None:
 
     `backings`: the kinds of what its pool memory is, as far as this host knows.
     """
-    stays = why_it_stays(flavors.given(instance.flavor.extra_specs), backings)
+    stays = why_it_stays(given_specs(instance.flavor.extra_specs), backings)
     if stays:
         raise exception.MigrationPreCheckError(reason=stays)
 
