@@ -1,17 +1,23 @@
-"""Buffers that are handed over by reference: a guest moves to another host, its pages stay with their lenders. Pure.
+"""Memory that is handed over by reference: a guest moves to another host, its pages stay where they are. Pure.
 
-Zombieland (EuroSys'18), section 5.3. A buffer in use gets an *heir*: an allocation of the host that the guest moves to,
+Zombieland (EuroSys'18), section 5.3. Of lent memory it is each buffer, of pools the allocation with all its slices. A
+buffer in use gets an *heir*: an allocation of the host that the guest moves to,
 which gets a key of its own and reads. Its owner stays the one whose guest may write. Whichever of the two lets go first
 leaves the buffer to the other one, in one transaction: the owner after the guest has moved, or when its host is fenced;
 the heir when the move failed.
+
+An allocation of pool memory in use gets an heir likewise. Its slices stay its own until its host has let go of them, or
+the device has confirmed that it keeps that host out; then they are the heir's, as they are.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.escrow import Reach
 from pondstack.domain.lending import Buffer, LenderKind
+from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceEvent, SliceState
-from pondstack.domain.transitions import LET_GO
+from pondstack.domain.transitions import LET_GO, Fate
 
 
 def heritable(item: Buffer, host: str, reach: Reach, silent: Collection[str]) -> bool:
@@ -36,3 +42,23 @@ def inherits(item: Buffer) -> Sequence[SliceEvent]:
     """Return the events by which a buffer that its owner has let go of becomes its heir's, who has its key already."""
     taken = (*LET_GO[item.state], SliceEvent.SANITIZED, SliceEvent.ASSIGN, SliceEvent.ACKNOWLEDGE)
     return (*taken, SliceEvent.RELEASE) if item.leaving else taken
+
+
+def passed_on(items: Iterable[Slice], *, acknowledged: bool) -> list[Fate]:
+    """Return what becomes of slices whose owner does not hold them any more and has an heir.
+
+    `acknowledged`: the heir's host has them online. Those of a device that failed stay aside, as the heir's.
+    """
+    taken: dict[SliceState, list[Slice]] = {}
+    aside: dict[tuple[str, int | None], list[Slice]] = {}
+    for item in items:
+        if item.cause is Cause.DEVICE_FAILED:
+            aside.setdefault((item.reason, item.failure), []).append(item)
+        else:
+            taken.setdefault(item.state, []).append(item)
+    events = (SliceEvent.HAND_OVER, SliceEvent.ACKNOWLEDGE) if acknowledged else (SliceEvent.HAND_OVER,)
+    stay = (SliceEvent.HAND_OVER, SliceEvent.QUARANTINE)
+    return [
+        *(Fate(events, tuple(taken[state])) for state in sorted(taken)),
+        *(Fate(stay, tuple(mine), reason, Cause.DEVICE_FAILED, failure) for (reason, failure), mine in aside.items()),
+    ]

@@ -90,7 +90,8 @@ class Allocation:
 
     There is no interleaving (Pond 4.2).
 
-    `guest_mib` is all the memory that the guest sees (local and pool).
+    `guest_mib` is all the memory that the guest sees (local and pool). `heir`: the allocation of another host that its
+    slices are being handed over to (pondstack.domain.inheritance).
     """
 
     uuid: str
@@ -103,6 +104,7 @@ class Allocation:
     project_id: str = ""
     user_id: str = ""
     purpose: Purpose = Purpose.GUEST
+    heir: str | None = None
 
     @property
     def pool_mib(self) -> int:

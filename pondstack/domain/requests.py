@@ -16,7 +16,8 @@ class AssignRequest:
     """Pool memory for one consumer on one host (Pond 4.2: Add_capacity).
 
     `shape`: slices per extent that the answer must have (a live migration's destination); None lets the allocator
-    choose. `purpose`: of a host slice, what the host itself wants it for (pondstack.domain.host_slices).
+    choose. `purpose`: of a host slice, what the host itself wants it for (pondstack.domain.host_slices). `source`: the
+    host that the consumer moves from, whose slices are handed over where they can be.
     """
 
     consumer_uuid: str
@@ -28,15 +29,19 @@ class AssignRequest:
     user_id: str = ""
     shape: tuple[int, ...] | None = None
     purpose: Purpose = Purpose.GUEST
+    source: str = ""
 
     def fields(self) -> dict[str, Any]:
         """Return what it says, by field.
 
-        A guest's has no purpose: the former release knows no other, and neither do operations that it has on record.
+        A guest's has no purpose, and one that does not move no source: the former release knows neither, nor do
+        operations that it has on record.
         """
         found = {**asdict(self), "purpose": str(self.purpose)}
         if self.purpose is Purpose.GUEST:
             del found["purpose"]
+        if not self.source:
+            del found["source"]
         return found
 
 

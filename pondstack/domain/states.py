@@ -1,7 +1,8 @@
 """The state machine of a slice, declared once; the docs draw it from this table and everything else raises.
 
 A slice leaves its owner only when that host's agent acknowledged the release or the host was fenced at the device,
-never on a time-out; it becomes FREE only through SANITIZING. Pond section 4.2 (pool memory ownership).
+never on a time-out. Then it becomes its owner's heir's, or FREE through SANITIZING only. Pond section 4.2 (pool memory
+ownership).
 """
 
 from enum import StrEnum
@@ -28,6 +29,7 @@ class SliceEvent(StrEnum):
     RELEASE = "release"
     CONFIRM = "confirm"
     REINSTATE = "reinstate"
+    HAND_OVER = "hand_over"
     SANITIZED = "sanitized"
     QUARANTINE = "quarantine"
     AUDIT = "audit"
@@ -43,6 +45,9 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
     (_S.RELEASING, _E.CONFIRM): _S.SANITIZING,
     # It is claimed again before its owner let go of it: nobody else had it meanwhile.
     (_S.RELEASING, _E.REINSTATE): _S.ONLINE,
+    # Its owner let go of it and has an heir, whose guest runs on with what is in it: nobody sanitises it. It is ONLINE
+    # at once where the heir has acknowledged it already (see domain.inheritance).
+    **{(state, _E.HAND_OVER): _S.ASSIGNING for state in (_S.ONLINE, _S.RELEASING, _S.QUARANTINED)},
     (_S.SANITIZING, _E.SANITIZED): _S.FREE,
     # An audit has proved that no host holds the slice; it still has to be sanitised before anybody gets it.
     (_S.QUARANTINED, _E.AUDIT): _S.SANITIZING,

@@ -65,7 +65,9 @@ def transition(
     reason: str = "",
     cause: Cause | None = None,
 ) -> Memory:
-    """Return the slice or buffer after `event`. ASSIGN names the new owner; a quarantine may name who holds a free one.
+    """Return the slice or buffer after `event`.
+
+    ASSIGN and HAND_OVER name the new owner; a quarantine may name who holds a free one.
 
     Raises IllegalTransition, ValueError (an assignment without owner, a quarantine without a cause or whose reason does
     not begin with it).
@@ -73,19 +75,20 @@ def transition(
     state = next_state(item.state, event)
     if event is SliceEvent.REINSTATE and not _reinstatable(item):
         raise IllegalTransition(f"{item.name} was set aside for another reason than a silent host's")
-    if event is SliceEvent.ASSIGN:
+    if event in (SliceEvent.ASSIGN, SliceEvent.HAND_OVER):
         if not host or not allocation_uuid:
             raise ValueError("what is assigned needs a host and an allocation")
-        return replace(item, state=state, host=host, allocation_uuid=allocation_uuid, epoch=epoch, reason="")
+        owned = replace(item, state=state, host=host, allocation_uuid=allocation_uuid)
+        return replace(owned, epoch=epoch, reason="", cause=None)
     if event is SliceEvent.QUARANTINE:
         if cause is None or stored(state, None, None, reason).cause is not cause:
             raise ValueError(f"the reason of a quarantine begins with its cause; {cause} has {reason!r}")
-        owned = item.state in OWNED
+        kept = item.state in OWNED
         return replace(
             item,
             state=state,
-            host=item.host if owned else host,
-            allocation_uuid=item.allocation_uuid if owned else allocation_uuid,
+            host=item.host if kept else host,
+            allocation_uuid=item.allocation_uuid if kept else allocation_uuid,
             epoch=epoch,
             reason=reason,
             cause=cause,
@@ -175,13 +178,19 @@ def _allocation_violations(view: LedgerView) -> Iterable[Violation]:
     for item in view.slices:
         if item.allocation_uuid is not None:
             pointing.setdefault(item.allocation_uuid, []).append(item)
+    owners = {item.heir: item for item in view.allocations.values() if item.heir is not None}
     for uuid, allocation in view.allocations.items():
         subject = f"allocation {uuid}"
         mine = pointing.get(uuid, [])
+        if allocation.heir is not None and allocation.heir not in view.allocations:
+            yield Violation("heir_missing", subject, f"it is to be handed over to allocation {allocation.heir}")
         if {item.pool_uuid for item in mine} - {allocation.pool_uuid}:
             yield Violation("several_devices", subject, "its slices come from more than one device")
-        if sorted(indexes_of(allocation.extents)) != sorted(item.index for item in mine):
-            detail = f"it says {sorted(indexes_of(allocation.extents))}, slices say {sorted(i.index for i in mine)}"
+        # An owner and its heir say the same, and each slice is one's.
+        other = owners[uuid].uuid if uuid in owners else allocation.heir
+        said = sorted(item.index for item in (*mine, *pointing.get(other or "", ())))
+        if sorted(indexes_of(allocation.extents)) != said:
+            detail = f"it says {sorted(indexes_of(allocation.extents))}, slices say {said}"
             yield Violation("extents_differ", subject, detail)
         if {item.host for item in mine} - {allocation.host}:
             yield Violation("several_hosts", subject, "its slices name another host")

@@ -48,7 +48,12 @@ class ChurnLog:
         return Churn(tuple(taken), tuple(seconds for _, pool, seconds in self._returned if pool == pool_uuid))
 
     def _take(self, entry: Entry) -> None:
-        """Note what a start asked for; one that missed and got it later asked once. Host slices are no starts."""
+        """Note what a start asked for; one that missed and got it later asked once.
+
+        Host slices are no starts, and what is handed over takes no free slice.
+        """
+        if entry.effect.get("handed"):
+            return
         if entry.kind == "assign" and "purpose" not in entry.effect.get("asked", {}):
             slices = sum(extent["count"] for extent in entry.effect["extents"])
         elif entry.kind == MISS:

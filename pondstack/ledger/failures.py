@@ -16,6 +16,7 @@ from pondstack.domain.model import Slice
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.hosts import MOST_OF_A_HOSTS_REASON, check_generation, known_host
+from pondstack.ledger.inheritance import disinherit
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import HostEntry, Transaction
 from pondstack.ledger.transactions import Transactions
@@ -111,11 +112,11 @@ class Failures:
     ) -> int:
         """An operator says that a host is dead: it gets nothing, and all that it owns is set aside.
 
-        Returns how many slices. They are for others only after their devices have confirmed that they keep the host
-        out; what it borrowed, after the lenders have made its keys dead; what it lent is lost. Raises NotFound,
-        Conflict when its agent lives, unless `force` is set, and GenerationConflict when the host is not of the
-        generation that is meant (None: whatever it is), as when a request arrives after the host was fenced and is
-        back.
+        Returns how many slices. They are for others, or for their heir, only after their devices have confirmed that
+        they keep the host out; what was being handed over to it stays its owner's. What it borrowed is for others after
+        the lenders have made its keys dead; what it lent is lost. Raises NotFound, Conflict when its agent lives and
+        `force` is not set, and GenerationConflict when the host is not of the generation that is meant (None: whatever
+        it is), as when a request arrives after the host was fenced and is back.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -131,7 +132,8 @@ class Failures:
             why = Cause.HOST_FENCED.reason(reason)
             moves = self._move(tx, held, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
             lent = self._buffers.fence(tx, name, why)
-            return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent}
+            refused = disinherit(self._store, tx, self._store.allocations.of_heirs(tx, name))
+            return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent, **refused}
 
         # The generation is a condition, no part of what is asked for: with the same id it is the same fence.
         arguments = {"name": name, "reason": reason, "force": force}

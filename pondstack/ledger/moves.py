@@ -22,6 +22,9 @@ Moves = list[dict[str, Any]]
 MOVES, BUFFER_MOVES = "moves", "buffer_moves"
 """Where the effect of an operation, in the journal, has them."""
 
+HEIRS = "heirs"
+"""Where it has which allocations got an heir (its UUID), or have none any more (None), by UUID."""
+
 REMOVE_POOL, DIRTY = "remove_pool", "aside"
 """The operation by which a pool was removed, which is kept for good, and where its effect names slices to sanitise."""
 

@@ -81,6 +81,8 @@ class Removal:
             [item for item in buffers.everything(tx) if item.promised_to == name],
             self._holdings(tx, host=name),
         )
+        if heirs := len(self._store.allocations.of_heirs(tx, name)):
+            left.append(f"{heirs} allocations that are being handed over to it")
         if known.silent_seconds <= self._down:
             # It would be back with its next report.
             left.append(f"its agent, which reported {known.silent_seconds:.1f} s ago: stop it")

@@ -12,7 +12,7 @@ from pondstack.domain.allocator import choose_extents
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
 from pondstack.domain.host_slices import HoldingKey
-from pondstack.domain.model import Slice, indexes_of
+from pondstack.domain.model import Extent, Slice, indexes_of
 from pondstack.domain.purpose import Purpose, check_node
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
@@ -20,9 +20,13 @@ from pondstack.domain.transitions import fates, reinstatable
 from pondstack.domain.units import slices_for
 from pondstack.ledger.churn import UNCLAIMED_SECONDS
 from pondstack.ledger.hosts import known_host, usable_pool
-from pondstack.ledger.moves import MOVES, Moves, move
-from pondstack.ledger.store import Transaction
+from pondstack.ledger.inheritance import disinherit, handed_over, pass_on
+from pondstack.ledger.moves import HEIRS, MOVES, Moves, move
+from pondstack.ledger.store import AllocationEntry, Transaction
 from pondstack.ledger.transactions import Transactions
+
+_NOT_KEPT = ("pool_uuid", "shape", "source")
+"""What of a request is not in its allocation's row."""
 
 
 class Slices:
@@ -36,6 +40,9 @@ class Slices:
 
     def assign(self, operation_id: str, request: AssignRequest) -> dict[str, Any]:
         """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
+
+        With a source it takes along what it has there, where that is possible: then "handed" is true in the answer, no
+        slice is taken, and they are the source's until it has let go of them.
 
         The effect in the journal, which is the answer, has "asked" (what the allocation's row says) and "moves" too.
         Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, PurposeConflict, and
@@ -59,6 +66,10 @@ class Slices:
             raise NotAligned(f"{error}; ask for whole slices") from None
         if wanted < 1 or (request.shape is not None and sum(request.shape) != wanted):
             raise NotAligned(f"{request.pool_mib} MiB in the shape {request.shape} is no whole number of slices")
+        if (owner := handed_over(self._store, tx, request, wanted)) is not None:
+            told = self._insert(tx, operation_id, uuid, request, owner.extents)
+            self._store.allocations.set_heir(tx, owner.uuid, uuid)
+            return {**told, "handed": True, HEIRS: {owner.uuid: uuid}, MOVES: []}
         try:
             extents = choose_extents(self._store.slices.free_indexes(tx, pool.uuid), wanted, request.shape)
         except PoolFragmented as error:
@@ -67,10 +78,16 @@ class Slices:
             raise PoolShortage(f"pool {pool.name}: {error}") from None
         taken = [Slice(pool.uuid, index) for index in indexes_of(extents)]
         moves = self._move(tx, taken, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
+        return {**self._insert(tx, operation_id, uuid, request, extents), MOVES: moves}
+
+    def _insert(
+        self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest, extents: Sequence[Extent]
+    ) -> dict[str, Any]:
+        """Add an allocation; returns what the effect says of it."""
         plain = [{"start": extent.start, "count": extent.count} for extent in extents]
-        asked = {name: value for name, value in request.fields().items() if name not in ("pool_uuid", "shape")}
-        self._store.allocations.insert(tx, uuid, operation_id, pool.uuid, plain, asked)
-        return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
+        asked = {name: value for name, value in request.fields().items() if name not in _NOT_KEPT}
+        self._store.allocations.insert(tx, uuid, operation_id, request.pool_uuid, plain, asked)
+        return {"allocation_uuid": uuid, "pool_uuid": request.pool_uuid, "extents": plain, "asked": asked}
 
     def _check_purpose(self, tx: Transaction, operation_id: str, request: AssignRequest, pool: str) -> None:
         """Raise PurposeConflict when the node is taken for something else, Conflict when no host slice is wanted.
@@ -127,29 +144,41 @@ class Slices:
         `unacknowledged`: nothing changes unless the host has acknowledged none of it. `not_zero`: what the host found
         to have somebody's bytes loses its owner and is QUARANTINED.
 
-        Slices of a device that failed lose their owner and stay QUARANTINED: an audit sets them free.
+        Slices of a device that failed lose their owner and stay QUARANTINED: an audit sets them free. Those that are
+        being handed over become the heir's, as they are; what was to be the allocation's stays its owner's.
         Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
         when the allocation belongs to another host.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
             self._belongs(tx, allocation_uuid, host)
+            entry, owner = self._store.allocations.get(tx, allocation_uuid), self._owner_of(tx, allocation_uuid)
             mine = [item for item in self._store.slices.of_allocation(tx, allocation_uuid) if item.host == host]
             if unacknowledged and any(item.state is not SliceState.ASSIGNING for item in mine):
                 mine = []
+            if unacknowledged and entry is not None and entry.acknowledged:
+                owner = None
             unclaimed = self._store.allocations.unclaimed_seconds(tx, allocation_uuid)
-            moves: Moves = []
-            for fate in fates(mine, not_zero):
-                why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
-                moves += self._move(tx, fate.items, *fate.events, **why)
+            moves = self._let_go(tx, mine, entry.heir if entry else None, not_zero)
+            refused = disinherit(self._store, tx, [owner] if owner else [])
             self._store.allocations.drop_empty(tx, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
             indexes = [item.index for item in mine]
-            return {"pool_uuid": pool_uuid, "slices": indexes, UNCLAIMED_SECONDS: unclaimed, MOVES: moves}
+            return {"pool_uuid": pool_uuid, "slices": indexes, UNCLAIMED_SECONDS: unclaimed, MOVES: moves, **refused}
 
         arguments = {"allocation_uuid": allocation_uuid, "host": host}
         pool_uuid: str | None = self._transactions.once(operation_id, "release", arguments, work)["pool_uuid"]
         return pool_uuid
+
+    def _let_go(self, tx: Transaction, mine: Sequence[Slice], heir: str | None, not_zero: Collection[int]) -> Moves:
+        """Take slices from an owner that does not hold them any more."""
+        if heir is not None:
+            return pass_on(self._store, tx, heir, mine, epoch=self._transactions.epoch)
+        moves: Moves = []
+        for fate in fates(mine, not_zero):
+            why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
+            moves += self._move(tx, fate.items, *fate.events, **why)
+        return moves
 
     def note_release(self, operation_id: str, allocation_uuid: str, host: str) -> None:
         """Journal the release of what its host has not any more; raises Conflict while it, or another one, has it."""
@@ -238,13 +267,24 @@ class Slices:
         return self._journal("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, change)
 
     def audit(self, pool_uuid: str, indexes: Iterable[int], reason: str) -> int:
-        """QUARANTINED becomes SANITIZING: it was proved that no host holds the slice. Returns how many."""
+        """QUARANTINED becomes SANITIZING: it was proved that no host holds the slice. Returns how many.
+
+        What is being handed over becomes the heir's instead: it was proved of its owner's host only.
+        """
         wanted = sorted(indexes)
 
         def change(tx: Transaction) -> tuple[list[Slice], Moves]:
             found = self._at(tx, pool_uuid, wanted, SliceState.QUARANTINED)
-            moves = self._move(tx, found, SliceEvent.AUDIT, reason=reason)
-            self._store.allocations.drop_empty(tx, {item.allocation_uuid for item in found if item.allocation_uuid})
+            owners = {item.allocation_uuid for item in found if item.allocation_uuid}
+            known = [entry for uuid in sorted(owners) if (entry := self._store.allocations.get(tx, uuid))]
+            heirs = {entry.uuid: entry.heir for entry in known if entry.heir is not None}
+            moves = self._move(
+                tx, [i for i in found if i.allocation_uuid not in heirs], SliceEvent.AUDIT, reason=reason
+            )
+            for uuid, heir in heirs.items():
+                mine = [item for item in found if item.allocation_uuid == uuid]
+                moves += pass_on(self._store, tx, heir, mine, epoch=self._transactions.epoch)
+            self._store.allocations.drop_empty(tx, owners)
             return found, moves
 
         return self._journal("audit", {"pool_uuid": pool_uuid, "indexes": wanted}, change)
@@ -286,9 +326,15 @@ class Slices:
             raise Conflict(f"allocation {uuid} belongs to host {owner}, not to {host}")
         return owner is not None
 
+    def _owner_of(self, tx: Transaction, uuid: str) -> AllocationEntry | None:
+        """Return whose slices are being handed over to an allocation."""
+        return self._store.allocations.of_heir(tx, uuid)
+
     def _check_still_held(self, tx: Transaction, operation_id: str, uuid: str) -> None:
         """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
-        states = {item.state for item in self._store.slices.of_allocation(tx, uuid)}
+        owner = self._owner_of(tx, uuid)
+        held = (uuid, owner.uuid) if owner else (uuid,)
+        states = {item.state for one in held for item in self._store.slices.of_allocation(tx, one)}
         if not states:
             raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
         if SliceState.QUARANTINED in states:

@@ -17,7 +17,7 @@ from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.mitigation import Mitigation
-from pondstack.domain.model import PoolState, Slice
+from pondstack.domain.model import Extent, PoolState, Slice
 from pondstack.domain.plan import Action, Plan
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.sizing import Split
@@ -62,6 +62,17 @@ class HostEntry:
     tiering_on: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AllocationEntry:
+    """What the rules need of an allocation's row. `acknowledged`: its host had it online once."""
+
+    uuid: str
+    host: str
+    extents: tuple[Extent, ...]
+    acknowledged: bool
+    heir: str | None = None
+
+
 class Reach(NamedTuple):
     """A pool, a host and whether the host reaches the pool; None: there is no such row."""
 
@@ -103,6 +114,13 @@ class Allocations(Protocol):
         /,
     ) -> None: ...
     def host_of(self, tx: Transaction, uuid: str, /) -> str | None: ...
+    def get(self, tx: Transaction, uuid: str, /) -> AllocationEntry | None: ...
+    def of_consumer(
+        self, tx: Transaction, consumer_uuid: str, host: str, pool_uuid: str, purpose: Purpose, /
+    ) -> list[AllocationEntry]: ...
+    def of_heir(self, tx: Transaction, uuid: str, /) -> AllocationEntry | None: ...
+    def of_heirs(self, tx: Transaction, host: str, /) -> list[AllocationEntry]: ...
+    def set_heir(self, tx: Transaction, uuid: str, heir: str | None, /) -> None: ...
     def bump(self, tx: Transaction, uuid: str, /) -> None: ...
     def on_node(self, tx: Transaction, pool_uuid: str, host: str, /) -> dict[str, Purpose]: ...
     def on_host(self, tx: Transaction, host: str, purpose: Purpose, /) -> list[str]: ...

@@ -138,7 +138,9 @@ def _read_ledger(raw: Any) -> LedgerView:
     pools = {row[0]: Pool(*row[:4], PoolState(row[4])) for row in raw.execute(_statement(*_POOL))}
     slices = tuple(_slice(row) for row in raw.execute(_statement(*_SLICE)))
     allocations = {
-        row[0]: Allocation(*row[:4], tuple(Extent(**extent) for extent in json.loads(row[4])), purpose=Purpose(row[5]))
+        row[0]: Allocation(
+            *row[:4], tuple(Extent(**extent) for extent in json.loads(row[4])), purpose=Purpose(row[5]), heir=row[6]
+        )
         for row in raw.execute(_statement(*_ALLOCATION))
     }
     return LedgerView(pools, slices, allocations)
@@ -168,4 +170,5 @@ _ALLOCATION = (
     AllocationRow.pool_uuid,
     AllocationRow.extents,
     AllocationRow.purpose,
+    AllocationRow.heir,
 )

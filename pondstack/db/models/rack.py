@@ -98,7 +98,10 @@ class HostPoolRow(Base):
 
 
 class AllocationRow(Base):
-    """Pool memory of one consumer on one host; gone when its host confirmed the release."""
+    """Pool memory of one consumer on one host; gone when its host confirmed the release.
+
+    `heir`: the allocation of another host that its slices are being handed over to.
+    """
 
     __tablename__ = "allocations"
     uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
@@ -115,7 +118,12 @@ class AllocationRow(Base):
     created_at: Mapped[float] = mapped_column(Float(53))
     unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
     purpose: Mapped[str] = mapped_column(String(16), default="guest", server_default="guest")
-    __table_args__ = (Index("ix_allocations_consumer", "consumer_uuid"), Index("ix_allocations_host", "host"))
+    heir: Mapped[str | None] = mapped_column(UUID)
+    __table_args__ = (
+        Index("ix_allocations_consumer", "consumer_uuid"),
+        Index("ix_allocations_host", "host"),
+        Index("ix_allocations_heir", "heir"),
+    )
 
 
 class SliceRow(Base):

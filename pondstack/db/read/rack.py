@@ -77,6 +77,7 @@ def _allocation(row: AllocationRow, pools: Mapping[str, PoolDetail], now: float)
         project_id=row.project_id,
         user_id=row.user_id,
         purpose=Purpose(row.purpose),
+        heir=row.heir,
     )
     unclaimed = None if row.unclaimed_since is None else now - row.unclaimed_since
     return AgedAllocation(item, now - row.created_at, unclaimed)

@@ -117,6 +117,10 @@ def allocation_records(session: Session, rows: list[tuple[Any, ...]]) -> list[Al
     query = select(SliceRow.allocation_uuid, SliceRow.state).distinct()
     for uuid, state in session.execute(query.where(SliceRow.allocation_uuid.in_([row.uuid for row, _ in rows]))):
         states.setdefault(uuid, []).append(SliceState(state))
+    # What is being handed over to an allocation is its owner's until then.
+    owned = select(AllocationRow.heir, SliceRow.state).join(SliceRow, SliceRow.allocation_uuid == AllocationRow.uuid)
+    for uuid, state in session.execute(owned.where(AllocationRow.heir.in_([row.uuid for row, _ in rows])).distinct()):
+        states.setdefault(uuid, []).append(SliceState(state))
     return [
         AllocationRecord(
             uuid=row.uuid,

@@ -18,7 +18,7 @@ from pondstack.db.store.leadership import ROW
 from pondstack.domain.model import Allocation, Extent, Slice
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation, AgedSlice, RackView
-from pondstack.ledger.moves import MOVES, Key, OutOfStep, replay
+from pondstack.ledger.moves import HEIRS, MOVES, Key, OutOfStep, replay
 
 OPERATIONS_AT_ONCE = 1000
 
@@ -68,7 +68,11 @@ def follow(session: Session, last: Replica) -> Replica:
         if row.kind == "assign":
             item = _allocation(row.effect, rest)
             allocations[item.uuid] = AgedAllocation(item, age)
+        for uuid, heir in row.effect.get(HEIRS, {}).items():
+            if uuid in allocations:
+                allocations[uuid] = replace(allocations[uuid], item=replace(allocations[uuid].item, heir=heir))
     held = {item.allocation_uuid for item in plain.values()}
+    held |= {aged.item.heir for uuid, aged in allocations.items() if uuid in held}
     return Replica(
         replace(
             rest,
@@ -108,7 +112,7 @@ def _older(aged: AgedAllocation, seconds: float) -> AgedAllocation:
 def _allocation(effect: dict[str, Any], rest: RackView) -> Allocation:
     asked = effect["asked"]
     pool = rest.pools.get(effect["pool_uuid"])
-    return Allocation(
+    item = Allocation(
         effect["allocation_uuid"],
         asked["consumer_uuid"],
         asked["host"],
@@ -118,5 +122,5 @@ def _allocation(effect: dict[str, Any], rest: RackView) -> Allocation:
         project_id=asked["project_id"],
         user_id=asked["user_id"],
         purpose=Purpose(asked.get("purpose", Purpose.GUEST)),
-        **({"slice_mib": pool.pool.slice_mib} if pool else {}),
     )
+    return replace(item, slice_mib=pool.pool.slice_mib) if pool else item

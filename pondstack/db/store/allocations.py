@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, exists, select, update
+from sqlalchemy import ColumnElement, delete, exists, select, update
 from sqlalchemy import insert as insert_into
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, PoolRow, SliceRow, table
+from pondstack.domain.model import Extent
 from pondstack.domain.purpose import Purpose
+from pondstack.ledger.store import AllocationEntry
 
 
 def insert(
@@ -38,6 +40,47 @@ def insert(
 def host_of(session: Session, uuid: str) -> str | None:
     """Return whose an allocation is, None when there is none."""
     return session.execute(select(AllocationRow.host).where(AllocationRow.uuid == uuid)).scalar_one_or_none()
+
+
+def get(session: Session, uuid: str) -> AllocationEntry | None:
+    """Return an allocation, None when there is none."""
+    found = _found(session, AllocationRow.uuid == uuid)
+    return found[0] if found else None
+
+
+def of_consumer(
+    session: Session, consumer_uuid: str, host: str, pool_uuid: str, purpose: Purpose
+) -> list[AllocationEntry]:
+    """Return what a consumer has of a pool on a host, for a purpose."""
+    mine = AllocationRow.consumer_uuid == consumer_uuid, AllocationRow.host == host
+    return _found(session, *mine, AllocationRow.pool_uuid == pool_uuid, AllocationRow.purpose == str(purpose))
+
+
+def of_heir(session: Session, uuid: str) -> AllocationEntry | None:
+    """Return whose slices are being handed over to an allocation, None: nobody's."""
+    found = _found(session, AllocationRow.heir == uuid)
+    return found[0] if found else None
+
+
+def of_heirs(session: Session, host: str) -> list[AllocationEntry]:
+    """Return whose slices are being handed over to allocations of a host."""
+    heir = aliased(AllocationRow)
+    return _found(session, AllocationRow.heir.in_(select(heir.uuid).where(heir.host == host)))
+
+
+def set_heir(session: Session, uuid: str, heir: str | None) -> None:
+    """Note which allocation the slices of another one are being handed over to, None: to none."""
+    rows = table(AllocationRow)
+    session.execute(update(rows).where(rows.c.uuid == uuid).values(heir=heir))
+
+
+def _found(session: Session, *conditions: ColumnElement[bool]) -> list[AllocationEntry]:
+    columns = (AllocationRow.uuid, AllocationRow.host, AllocationRow.extents, AllocationRow.generation)
+    query = select(*columns, AllocationRow.heir).where(*conditions).order_by(AllocationRow.uuid)
+    return [
+        AllocationEntry(uuid, host, tuple(Extent(**item) for item in extents), generation > 0, heir)
+        for uuid, host, extents, generation, heir in session.execute(query)
+    ]
 
 
 def bump(session: Session, uuid: str) -> None:
@@ -98,10 +141,12 @@ def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[st
 
 
 def drop_empty(session: Session, uuids: Iterable[str]) -> None:
-    """Delete those of the allocations that no slice points at any more."""
+    """Delete those of the allocations that no slice points at, now or once its owner lets go of it."""
+    wanted = sorted(uuids)
+    heirs = set(session.execute(select(AllocationRow.heir).where(AllocationRow.heir.in_(wanted))).scalars())
     session.execute(
         delete(AllocationRow).where(
-            AllocationRow.uuid.in_(sorted(uuids)),
+            AllocationRow.uuid.in_([uuid for uuid in wanted if uuid not in heirs]),
             ~exists().where(SliceRow.allocation_uuid == AllocationRow.uuid),
         ),
         execution_options={"synchronize_session": False},

@@ -36,7 +36,16 @@ def test_every_state_leads_back_to_free() -> None:
 
 def test_quarantine_is_left_by_audit_or_back_to_its_owner() -> None:
     out = {event: after for (state, event), after in TRANSITIONS.items() if state is SliceState.QUARANTINED}
-    assert out == {SliceEvent.AUDIT: SliceState.SANITIZING, SliceEvent.REINSTATE: SliceState.ONLINE}
+    assert out == {
+        SliceEvent.AUDIT: SliceState.SANITIZING,
+        SliceEvent.REINSTATE: SliceState.ONLINE,
+        SliceEvent.HAND_OVER: SliceState.ASSIGNING,
+    }
+
+
+def test_nothing_is_handed_over_that_has_no_owner() -> None:
+    handed = {state for (state, event) in TRANSITIONS if event is SliceEvent.HAND_OVER}
+    assert handed == {SliceState.ONLINE, SliceState.RELEASING, SliceState.QUARANTINED}
 
 
 def test_only_what_was_its_owners_comes_online_without_an_acknowledgement() -> None:

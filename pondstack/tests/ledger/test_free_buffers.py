@@ -69,6 +69,13 @@ def test_a_start_that_missed_and_got_its_slices_later_asked_once(ledger):
     assert [item.slices for item in churn(ledger).taken] == [3, 1]
 
 
+def test_what_is_handed_over_takes_nothing_of_the_buffer(ledger):
+    wanted = request()
+    ledger.slices.acknowledge("op-1", ledger.slices.assign("op-1", wanted)["allocation_uuid"], wanted.host)
+    assert ledger.slices.assign("op-2", replace(wanted, host="h2", source="h1"))["handed"]
+    assert [item.slices for item in churn(ledger).taken] == [2]
+
+
 def test_each_slice_that_came_back_is_measured(ledger):
     uuid = held(ledger)
     ledger.slices.release("op-2", uuid, "h1")

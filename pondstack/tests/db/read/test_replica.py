@@ -1,5 +1,7 @@
 """A stand-by's view: replayed from the journal it tells what the tables tell."""
 
+from dataclasses import replace
+
 import pytest
 
 from pondstack.db.read.replica import differences, follow, load
@@ -70,3 +72,33 @@ def test_the_newest_operation_is_never_pruned_away_from_a_follower(ledger):
     ledger.prune(-1)
     assert ledger.database.read(journal.newest) == last.sequence
     assert ledger.database.read(lambda session: follow(session, last)).sequence == last.sequence
+
+
+def test_heirs_are_followed(ledger):
+    """Whatever becomes of a hand-over: the allocation that is to get the slices is there, though it has none yet."""
+    database = ledger.database
+    here = AssignRequest("c1", "h1", POOL, 1024, 4096)
+    owner = ledger.slices.assign("op-1", here)["allocation_uuid"]
+    ledger.slices.acknowledge("op-1", owner, "h1")
+    uuids = []
+
+    def hand_over(operation_id):
+        uuids.append(ledger.slices.assign(operation_id, replace(here, host="h2", source="h1"))["allocation_uuid"])
+
+    steps = (
+        lambda: hand_over("op-2"),
+        lambda: ledger.slices.release("op-3", uuids[0], "h2"),
+        lambda: hand_over("op-4"),
+        lambda: ledger.failures.fence_host("h2", "it burns", force=True),
+        lambda: ledger.failures.unfence_host("h2"),
+        lambda: hand_over("op-5"),
+        lambda: ledger.slices.release("op-6", owner, "h1"),
+    )
+    followed = database.read(load)
+    ledger.hosts.heartbeat(report("h2", sequence=2))
+    for step in steps:
+        step()
+        ledger.hosts.heartbeat(report("h2", sequence=3 + steps.index(step)))
+        followed = database.read(lambda session, before=followed: follow(session, before))
+        assert plain(followed.view) == plain(database.read(load).view)
+    assert list(followed.view.allocations) == [uuids[2]]
