@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pondstack.domain.errors import InUse
-from pondstack.domain.model import Extent
+from pondstack.domain.errors import InUse, PermissionHeld
+from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.zeroing import DeviceMemory
 
 
@@ -28,12 +28,25 @@ class DeviceInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Heir:
+    """The host and allocation that a slice is being handed over to."""
+
+    host: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
 class Permission:
-    """One entry of the permission table (Pond section 4.1: one per slice)."""
+    """One entry of the permission table (Pond section 4.1: one per slice).
+
+    `heir` may use the slice, too, and has the permission once its holder's ends: a guest moves between the two hosts,
+    and its hypervisors see to it that one of them writes at any instant.
+    """
 
     host: str
     tag: str
     epoch: int
+    heir: Heir | None = None
 
 
 class PoolDevice(ABC):
@@ -48,21 +61,37 @@ class PoolDevice(ABC):
     Until then they raise InUse, and the permission stays. Dynamic capacity (CXL 3.1) without forced release is such.
     """
 
+    hands_over: ClassVar[bool] = False
+    """Whether a slice may have an heir (`add_heir`)."""
+
     @abstractmethod
     def info(self) -> DeviceInfo:
         """Return what the device is; also the health probe."""
 
     @abstractmethod
     def grant(self, host: str, extents: Sequence[Extent], *, tag: str, epoch: int) -> None:
-        """Let `host` use the slices for allocation `tag`: all of them or none.
+        """Let `host` use the slices for allocation `tag`: all of them or none. An heir has them for its own then.
 
         Raises PermissionHeld when a slice is granted to somebody else, or the tag has another one and `unique_tags`;
         StaleEpoch when a newer epoch was seen, InUse while another controller does something with a slice.
         """
 
+    def add_heir(self, host: str, extents: Sequence[Extent], *, tag: str, owner: str, epoch: int) -> None:
+        """Let `host` use slices of allocation `owner`, too, for allocation `tag`, which has them next: all or none.
+
+        Nothing changes where `tag` has them already. Raises PermissionHeld when a slice is not the owner's, has another
+        heir, or the device does not hand over; StaleEpoch, NotFound, DeviceFailed.
+        """
+        raise PermissionHeld(
+            f"this pool device does not hand slices {list(indexes_of(extents))} over from allocation {owner} to {tag} "
+            f"of host {host} (epoch {epoch}): it has one host for each slice; have their content copied"
+        )
+
     @abstractmethod
     def revoke(self, indexes: Iterable[int], *, tag: str, epoch: int) -> None:
         """Take the slices of allocation `tag` back; slices that it does not hold are left alone.
+
+        Those that have an heir are the heir's from now on; where `tag` is the heir, their holder has none any more.
 
         Raises StaleEpoch; InUse, with what it did take back, while the host keeps a slice (`host_gives_back`).
         """
@@ -78,12 +107,13 @@ class PoolDevice(ABC):
     def fence(self, host: str, indexes: Iterable[int], *, epoch: int) -> None:
         """Keep a host out of the device for good, above all out of the slices `indexes`; returns once that is sure.
 
-        All permissions of the host end, whatever their tags; somebody else's stay. It may be repeated until it
-        succeeds. Raises StaleEpoch, DeviceFailed, and InUse while the host can still reach one of the slices.
+        All permissions of the host end, whatever their tags, and heirs have what it had; somebody else's stay. It may
+        be repeated until it succeeds. Raises StaleEpoch, DeviceFailed, and InUse while the host can still reach one of
+        the slices.
         """
         self.raise_epoch(epoch)
         self._end_permissions(host, epoch)
-        left = [index for index, entry in self.permissions().items() if entry.host == host]
+        left = [index for index, entry in self.permissions().items() if host in _hosts(entry)]
         if left:
             raise InUse(f"the device still lets host {host} into the slices {left}; fence it again")
         self.check_unreachable(indexes)
@@ -107,6 +137,8 @@ class PoolDevice(ABC):
         for index, entry in self.permissions().items():
             if entry.host == host:
                 tags.setdefault(entry.tag, []).append(index)
+            if entry.heir is not None and entry.heir.host == host:
+                tags.setdefault(entry.heir.tag, []).append(index)
         kept: list[str] = []
         for tag, mine in sorted(tags.items()):
             try:
@@ -123,3 +155,8 @@ class PoolDevice(ABC):
     @abstractmethod
     def permissions(self) -> Mapping[int, Permission]:
         """Return the permission table: slice index to permission."""
+
+
+def _hosts(entry: Permission) -> set[str]:
+    """Return the hosts that a permission lets in."""
+    return {entry.host} | ({entry.heir.host} if entry.heir else set())

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pondstack.devices import emulated_files as files
 from pondstack.devices.atomic_files import write_json
-from pondstack.devices.base import DeviceInfo
+from pondstack.devices.base import DeviceInfo, Heir
 from pondstack.devices.folder_device import FolderDevice
 from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
 from pondstack.devices.private_folder import close, private_folder
@@ -27,6 +27,7 @@ class EmulatedDevice(FolderDevice):
     """The device of which the table is all: nothing but the hosts' good will keeps them to it."""
 
     driver: ClassVar[str] = DRIVER
+    hands_over: ClassVar[bool] = True
 
     def grant(self, host: str, extents: Sequence[Extent], *, tag: str, epoch: int) -> None:
         """Let `host` use the slices; raises PermissionHeld, StaleEpoch, NotFound, InUse, DeviceFailed."""
@@ -36,6 +37,12 @@ class EmulatedDevice(FolderDevice):
         with files.slices_locked(self.path, indexes, alone=False):
             self._claim(indexes, host, tag, epoch)
 
+    def add_heir(self, host: str, extents: Sequence[Extent], *, tag: str, owner: str, epoch: int) -> None:
+        """Let `host` use slices of `owner`, too; raises PermissionHeld, StaleEpoch, NotFound, DeviceFailed."""
+        indexes = indexes_of(extents)
+        self._check_indexes(indexes)
+        self._enter_heir(indexes, Heir(host, tag), owner, epoch)
+
     def revoke(self, indexes: Iterable[int], *, tag: str, epoch: int) -> None:
         """Take the slices of `tag` back; raises StaleEpoch, DeviceFailed."""
         self._give_back(indexes, tag, epoch)
@@ -43,9 +50,11 @@ class EmulatedDevice(FolderDevice):
     def check_unreachable(self, indexes: Iterable[int]) -> None:
         """Raise InUse while a process of this machine maps a slice: it was let in before, and a file cannot cut it off.
 
-        Whoever attaches anew, or starts a guest, is refused by the table. As root, a process of any user is seen.
+        Whoever attaches anew, or starts a guest, is refused by the table. As root, a process of any user is seen. Not
+        looked at is what has an owner again, an heir, whose guest maps it.
         """
-        wanted = list(indexes)
+        granted = self.permissions()
+        wanted = [index for index in indexes if index not in granted]
         size_bytes = self._check_indexes(wanted).slice_mib * MIB
         with files.device_errors(self.path):
             memory = file_id(self.path / files.MEMORY)

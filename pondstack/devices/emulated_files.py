@@ -2,7 +2,8 @@
 
 device.json            {"serial", "slice_mib", "slices_total", "memory"}, written once; see pondstack.domain.zeroing
 memory                 one sparse file; slice i starts at i * slice_mib MiB
-permissions/<n>.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}; highest n counts
+permissions/<n>.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}; highest n counts.
+                       With "heir": {"host", "tag"} while a slice is being handed over
 slices                 byte i is locked: for writing while slice i is being zeroed (or a head is told of it: dcd), for
                        reading while it is granted
 lock                   flock(2) around the making of the device
@@ -38,7 +39,8 @@ _DESCRIPTION = Fields(
     {"memory": Text(64)},
     others=True,
 )
-_PERMISSION = Fields({"host": Text(255, 1), "tag": Text(255, 1), "epoch": Whole()})
+_HEIR = Fields({"host": Text(255, 1), "tag": Text(255, 1)})
+_PERMISSION = Fields({"host": Text(255, 1), "tag": Text(255, 1), "epoch": Whole()}, {"heir": _HEIR})
 _TABLE = Fields({"epoch": Whole(), "permissions": Table(Index(_MOST_SLICES - 1), _PERMISSION)})
 """What is in the files. Who is let in by a table must not be what somebody made of it since."""
 

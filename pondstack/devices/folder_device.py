@@ -6,11 +6,12 @@ The table is the record: it changes by compare-and-swap under an epoch. See emul
 import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pondstack.devices import emulated_files as files
-from pondstack.devices.base import DeviceInfo, Permission, PoolDevice
+from pondstack.devices.base import DeviceInfo, Heir, Permission, PoolDevice
 from pondstack.domain.errors import DeviceFailed, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import DeviceMemory
@@ -89,23 +90,25 @@ class FolderDevice(PoolDevice):
         """Return the permission table."""
         _version, table = files.read_table(self.path)
         with files.device_errors(self.path):
-            return {int(index): Permission(**entry) for index, entry in table["permissions"].items()}
+            return {int(index): _permission(entry) for index, entry in table["permissions"].items()}
 
     def _check_ungranted(self, index: int) -> None:
         """Raise InUse when somebody can reach a slice that nobody has a permission for; a driver's second look."""
 
     def _claim(self, indexes: Iterable[int], host: str, tag: str, epoch: int) -> None:
         """Enter a grant, all slices or none; raises PermissionHeld, StaleEpoch, DeviceFailed."""
-        wanted = {str(index): {"host": host, "tag": tag, "epoch": epoch} for index in indexes}
+        wanted: Table = {str(index): {"host": host, "tag": tag, "epoch": epoch} for index in indexes}
 
         def change(table: Table) -> None:
             for index in wanted:
                 holder = table.get(index)
-                if holder and (holder["host"], holder["tag"]) != (host, tag):
+                if holder and {"host": host, "tag": tag} not in (_holder(holder), holder.get("heir")):
                     raise PermissionHeld(
                         f"slice {index} of {self.path} belongs to allocation {holder['tag']} of host {holder['host']}; "
                         "release that one first, or audit the ledger"
                     )
+                if holder and "heir" in holder and holder["tag"] == tag:
+                    wanted[index]["heir"] = holder["heir"]
             for index, entry in table.items():
                 if self.unique_tags and entry["tag"] == tag and index not in wanted:
                     raise PermissionHeld(
@@ -122,8 +125,32 @@ class FolderDevice(PoolDevice):
 
         def change(table: Table) -> None:
             for index in wanted:
-                if table.get(index, {}).get("tag") == tag:
+                entry = dict(table.get(index, {}))
+                heir = entry.pop("heir", None)
+                if heir is not None and heir["tag"] == tag:
+                    table[index] = entry
+                elif heir is not None and entry["tag"] == tag:
+                    table[index] = {**heir, "epoch": epoch}
+                elif entry.get("tag") == tag:
                     del table[index]
+
+        self._change(epoch, change)
+
+    def _enter_heir(self, indexes: Iterable[int], heir: Heir, owner: str, epoch: int) -> None:
+        """Enter an heir of slices of an owner, all or none; raises PermissionHeld, StaleEpoch, DeviceFailed."""
+        wanted, plain = [str(index) for index in indexes], asdict(heir)
+
+        def change(table: Table) -> None:
+            for index in wanted:
+                entry = table.get(index, {})
+                if _holder(entry) == plain:
+                    continue
+                if entry.get("tag") != owner or entry.get("heir", plain) != plain:
+                    raise PermissionHeld(
+                        f"slice {index} of {self.path} cannot be handed over from allocation {owner} to {heir.tag}: "
+                        f"its permission is {entry or 'nobody'}"
+                    )
+                table[index] = {**entry, "heir": plain}
 
         self._change(epoch, change)
 
@@ -156,3 +183,12 @@ class FolderDevice(PoolDevice):
                 code = ctypes.get_errno()
                 raise OSError(code, f"cannot punch a hole: {os.strerror(code)} (use ext4, xfs or tmpfs)")
             os.fsync(memory.fileno())
+
+
+def _holder(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"host": entry.get("host"), "tag": entry.get("tag")}
+
+
+def _permission(entry: Mapping[str, Any]) -> Permission:
+    heir = entry.get("heir")
+    return Permission(entry["host"], entry["tag"], entry["epoch"], Heir(**heir) if heir else None)
