@@ -152,6 +152,18 @@ class Regrant(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class EndPermissions(Action):
+    """End what the device lets an allocation use that the ledger does not give it."""
+
+    pool_uuid: str
+    indexes: tuple[int, ...]
+    allocation_uuid: str
+
+    def __str__(self) -> str:
+        return f"end the permission of allocation {self.allocation_uuid}"
+
+
+@dataclass(frozen=True, slots=True)
 class TakeDelegation(Action):
     """A lender's report is taken for its word of what it lends: the ledger has another one, or none.
 

@@ -34,6 +34,7 @@ KNOWN = (
     | actions.QuarantineSlices
     | actions.AuditSlices
     | actions.Regrant
+    | actions.EndPermissions
     | actions.TakeDelegation
     | actions.RevokeKeys
     | actions.LetGo
@@ -119,6 +120,9 @@ class Applier:
                 return ledger.slices.audit(pool_uuid, indexes, reason) > 0
             case actions.Regrant(allocation_uuid):
                 return self._regrant(allocation_uuid)
+            case actions.EndPermissions(pool_uuid, indexes, tag):
+                self._devices.get(pool_uuid).revoke(indexes, tag=tag, epoch=ledger.epoch)
+                return True
             case actions.TakeDelegation():
                 lender = Lender(known.host, known.incarnation, LenderKind(known.kind), known.buffer_mib)
                 ledger.buffers.delegate(lender, known.sequence, dict(known.offsets_mib))

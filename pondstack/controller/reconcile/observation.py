@@ -10,6 +10,7 @@ from pondstack.devices.base import Permission
 from pondstack.domain.lending import RemoteAllocation
 from pondstack.domain.lent_memory import AgedBuffer
 from pondstack.domain.mitigation import Mitigation
+from pondstack.domain.model import Allocation
 from pondstack.domain.rack import AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
@@ -77,6 +78,12 @@ class Observation:
             if aged.item.allocation_uuid is not None:
                 found.setdefault(aged.item.allocation_uuid, []).append(aged)
         return {uuid: tuple(items) for uuid, items in found.items()}
+
+    @cached_property
+    def owner_of(self) -> Mapping[str, Allocation]:
+        """The allocation whose slices are being handed over, by the one that is to get them."""
+        items = (aged.item for aged in self.rack.allocations.values())
+        return {item.heir: item for item in items if item.heir is not None}
 
     @cached_property
     def slice_at(self) -> Mapping[tuple[str, int], AgedSlice]:

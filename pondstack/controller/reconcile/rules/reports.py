@@ -45,7 +45,9 @@ def _attached(observation: Observation, host: str, attached: Attached) -> Iterab
         detail = f"{host} reports slices {list(indexes)} of pool {attached.pool_uuid}, which the ledger does not have"
         yield Finding("unknown_slices", Severity.CRITICAL, subject, detail, offline, host=host)
         return
-    foreign = [aged.item for aged in covered if aged.item.state in OWNED and aged.item.allocation_uuid != uuid]
+    owner = observation.owner_of.get(uuid)
+    whose = {uuid, owner.uuid if owner else uuid}  # what is being handed over is attached on both hosts
+    foreign = [aged.item for aged in covered if aged.item.state in OWNED and aged.item.allocation_uuid not in whose]
     if foreign:
         owners = sorted({item.allocation_uuid or "" for item in foreign})
         detail = f"{host} reports slices {[i.index for i in foreign]} that belong to {', '.join(owners)}"

@@ -71,7 +71,9 @@ def _allocation_rules(observation: Observation, aged: AgedAllocation) -> Iterabl
     states = {slice_.item.state for slice_ in observation.slices_of.get(item.uuid, ())}
     offline = actions.Offline(item.host, item.uuid, observation.report_sequence(item.host))
     stuck = observation.stuck(item.host, item.uuid)
-    if stuck is not None and states & OWNED:
+    if not states and item.uuid in observation.owner_of:
+        yield from _inheriting(observation, aged, offline)
+    elif stuck is not None and states & OWNED:
         action_ = actions.QuarantineAllocation(
             item.uuid, Cause.OFFLINE_STUCK, f"{item.host} cannot take it offline: {stuck}"
         )
@@ -91,6 +93,21 @@ def _allocation_rules(observation: Observation, aged: AgedAllocation) -> Iterabl
             yield Finding("unclaimed", Severity.WARNING, subject, detail, offline, host=item.host)
     elif SliceState.ASSIGNING in states and aged.age_seconds > observation.limits.assign_timeout_seconds:
         yield from _never_acknowledged(observation, aged, offline)
+
+
+def _inheriting(observation: Observation, aged: AgedAllocation, offline: actions.Offline) -> Iterable[Finding]:
+    """Return what becomes of an allocation that is to get another one's slices, once nobody claims it."""
+    host, held = aged.item.host, observation.attached.get(aged.item.host, {}).get(aged.item.uuid)
+    if not _overdue(observation, aged) or not observation.host_up(host):
+        return
+    if held is not None and held.in_use:
+        detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s, its guest still runs"
+        yield Finding("unclaimed_in_use", Severity.INFO, f"allocation {aged.item.uuid}", detail)
+    else:
+        detail = (
+            f"nobody claims it, and the slices of allocation {observation.owner_of[aged.item.uuid].uuid} are its next"
+        )
+        yield Finding("unclaimed", Severity.WARNING, f"allocation {aged.item.uuid}", detail, offline, host=host)
 
 
 def _overdue(observation: Observation, aged: AgedAllocation) -> bool:
