@@ -79,7 +79,8 @@ class PoolDevice(ABC):
     def add_heir(self, host: str, extents: Sequence[Extent], *, tag: str, owner: str, epoch: int) -> None:
         """Let `host` use slices of allocation `owner`, too, for allocation `tag`, which has them next: all or none.
 
-        Nothing changes where `tag` has them already. Raises PermissionHeld when a slice is not the owner's, has another
+        Nothing changes where `tag` has them already; where `owner` is the heir of a former one, that one's permission
+        ends. Raises PermissionHeld when a slice is not the owner's, has another
         heir, or the device does not hand over; StaleEpoch, NotFound, DeviceFailed.
         """
         raise PermissionHeld(

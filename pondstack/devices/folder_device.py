@@ -145,6 +145,8 @@ class FolderDevice(PoolDevice):
                 entry = table.get(index, {})
                 if _holder(entry) == plain:
                     continue
+                if (former := entry.get("heir")) is not None and former["tag"] == owner:
+                    entry = {**former, "epoch": epoch}
                 if entry.get("tag") != owner or entry.get("heir", plain) != plain:
                     raise PermissionHeld(
                         f"slice {index} of {self.path} cannot be handed over from allocation {owner} to {heir.tag}: "

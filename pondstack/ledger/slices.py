@@ -38,11 +38,12 @@ class Slices:
 
     # What agents ask for
 
-    def assign(self, operation_id: str, request: AssignRequest) -> dict[str, Any]:
+    def assign(self, operation_id: str, request: AssignRequest, *, hands_over: bool = False) -> dict[str, Any]:
         """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
 
-        With a source it takes along what it has there, where that is possible: then "handed" is true in the answer, no
-        slice is taken, and they are the source's until it has let go of them.
+        With a source it takes along what it has there, where that is possible and `hands_over` says that it may (a
+        repetition's says nothing): then "handed" is true in the answer, no slice is taken, and they are the source's
+        until it has let go of them.
 
         The effect in the journal, which is the answer, has "asked" (what the allocation's row says) and "moves" too.
         Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, PurposeConflict, and
@@ -53,11 +54,13 @@ class Slices:
             operation_id,
             "assign",
             request.fields(),
-            lambda tx: self._assign(tx, operation_id, uuid, request),
+            lambda tx: self._assign(tx, operation_id, uuid, request, hands_over=hands_over),
             lambda tx, _effect: self._check_still_held(tx, operation_id, uuid),
         )
 
-    def _assign(self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
+    def _assign(
+        self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest, *, hands_over: bool
+    ) -> dict[str, Any]:
         pool = usable_pool(self._store, tx, request.pool_uuid, request.host)
         self._check_purpose(tx, operation_id, request, pool.name)
         try:
@@ -66,7 +69,8 @@ class Slices:
             raise NotAligned(f"{error}; ask for whole slices") from None
         if wanted < 1 or (request.shape is not None and sum(request.shape) != wanted):
             raise NotAligned(f"{request.pool_mib} MiB in the shape {request.shape} is no whole number of slices")
-        if (owner := handed_over(self._store, tx, request, wanted)) is not None:
+        owner = handed_over(self._store, tx, request, wanted) if hands_over else None
+        if owner is not None:
             told = self._insert(tx, operation_id, uuid, request, owner.extents)
             self._store.allocations.set_heir(tx, owner.uuid, uuid)
             return {**told, "handed": True, HEIRS: {owner.uuid: uuid}, MOVES: []}

@@ -5,6 +5,7 @@ got no answer in time repeats it with the same operation id too.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -40,6 +41,8 @@ PREDICTOR_VERSION = "1.13"
 """The version since which split_view() is told which predictor the scheduler has."""
 MODELS_VERSION = "1.11"
 """The version that promote_model() and rollback_model() came with."""
+HAND_OVER_VERSION = "1.22"
+"""The version since which assign() takes the host that a consumer moves from."""
 PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
@@ -79,8 +82,19 @@ class ControllerAPI(
 
         Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, NotLeader, and
         SlicesReturning when too few slices are free and enough are on their way back: repeat it in a second or so.
+
+        What is handed over by `request.source` has "handed" in its grant; nothing is by a leader of a former release.
         """
-        return Grant.from_wire(self._call("assign", operation_id=operation_id, **to_arguments(request)))
+        asked = {"operation_id": operation_id, **to_arguments(request)}
+        if not request.source:
+            return Grant.from_wire(self._call("assign", **asked))
+        try:
+            return Grant.from_wire(self._call_since(HAND_OVER_VERSION, "assign", **asked))
+        except oslo_messaging.MessagingException as error:
+            if not does_not_know(error):
+                raise
+        anew = to_arguments(replace(request, source=""))
+        return Grant.from_wire(self._call("assign", operation_id=operation_id, **anew))
 
     def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined the slices of an allocation: ASSIGNING becomes ONLINE."""

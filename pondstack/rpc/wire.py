@@ -66,7 +66,10 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Grant(Wire):
-    """Slices of one pool device that a host may use for one consumer. `device` is the driver's own address of it."""
+    """Slices of one pool device that a host may use for one consumer. `device` is the driver's own address of it.
+
+    `handed`: they are handed over, with what the consumer has in them: the host that it comes from has them, too.
+    """
 
     allocation_uuid: str
     consumer_uuid: str
@@ -78,6 +81,14 @@ class Grant(Wire):
     extents: tuple[Extent, ...]
     epoch: int
     purpose: str = Purpose.GUEST.value
+    handed: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return JSON types only; without a hand-over as agents of the former release put it on record."""
+        found = asdict(self)
+        if not self.handed:
+            del found["handed"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +190,10 @@ class Backing(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Attachment(Wire):
-    """Answer of agent.attach: the guest nodes to define."""
+    """Answer of agent.attach: the guest nodes to define.
+
+    `handed`: what the guest had in them where it came from stayed in them, by the grant that they are here by.
+    """
 
     allocation_uuid: str
     consumer_uuid: str
@@ -189,6 +203,7 @@ class Attachment(Wire):
     epoch: int
     extents: tuple[Extent, ...]
     backings: tuple[Backing, ...]
+    handed: bool = False
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from oslo_log import log
 
 from pondstack.controller.gate import Gate, gated
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.hand_overs import HandOvers
 from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.snapshot import make_snapshot
 from pondstack.controller.pool.split_service import SplitService
@@ -20,7 +21,7 @@ from pondstack.domain.model import Extent
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
-from pondstack.rpc.controller_host_api import FENCE_VERSION
+from pondstack.rpc.controller_api import HAND_OVER_VERSION
 from pondstack.rpc.wire import Grant, Report, Sample, assign_request
 
 LOG = log.getLogger(__name__)
@@ -33,7 +34,7 @@ class LeaderEndpoint:
     this controller is not sure any more that it leads.
     """
 
-    target = oslo_messaging.Target(version=FENCE_VERSION)
+    target = oslo_messaging.Target(version=HAND_OVER_VERSION)
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class LeaderEndpoint:
         ledger: Ledger,
         reader: SqlReader,
         devices: DeviceRegistry,
+        hand_overs: HandOvers,
         intake: ReportIntake,
         reconciler: Reconciler,
         splits: SplitService,
@@ -55,6 +57,7 @@ class LeaderEndpoint:
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
+        self._hand_overs = hand_overs
         self._intake = intake
         self._reconciler = reconciler
         self._splits = splits
@@ -68,18 +71,23 @@ class LeaderEndpoint:
     def assign(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
         """Take free slices and let the host in at the device; a repetition gets the same grant.
 
-        `request`: the fields of AssignRequest.
+        `request`: the fields of AssignRequest. With a source (since 1.22) what the consumer has there is handed over
+        where that may be: the grant says so.
         """
         wanted = assign_request(**request)
         host, pool_uuid = wanted.host, wanted.pool_uuid
+        allowed = self._hand_overs.allowed(wanted)
         try:
-            effect = self._ledger.slices.assign(operation_id, wanted)
+            effect = self._ledger.slices.assign(operation_id, wanted, hands_over=allowed)
         except PoolShortage as error:
             raise self._shortages.judge(operation_id, wanted, error) from None
         extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
-        uuid = effect["allocation_uuid"]
+        uuid, handed = effect["allocation_uuid"], bool(effect.get("handed"))
         try:
-            self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
+            if handed:
+                self._hand_overs.let_in(effect, host, extents, epoch=self._ledger.epoch)
+            else:
+                self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
         except PondError as error:
             LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
             # The host does not know of it, so it is released; but not what the host has online: a request that was
@@ -98,6 +106,7 @@ class LeaderEndpoint:
             extents=extents,
             epoch=self._ledger.epoch,
             purpose=str(wanted.purpose),
+            handed=handed,
         ).to_wire()
 
     @gated

@@ -33,6 +33,7 @@ from pondstack.controller.mitigation.build import Mitigations
 from pondstack.controller.planner.jobs import PlannerJobs
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.hand_overs import HandOvers
 from pondstack.controller.pool.host_slices import HostSliceKeeper
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
@@ -268,6 +269,7 @@ class LeaderParts:
             ledger=self.ledger,
             reader=self.reader,
             devices=self.devices,
+            hand_overs=HandOvers(self.devices, resources.placement),
             intake=intake,
             reconciler=self.reconciler,
             splits=self._splits,

@@ -114,8 +114,11 @@ class Sanitizer:
         table = device.permissions()
         tags: dict[str, list[int]] = {}
         for index in indexes:
-            if index in table:
-                tags.setdefault(table[index].tag, []).append(index)
+            entry = table.get(index)
+            if entry is not None:
+                tags.setdefault(entry.tag, []).append(index)
+            if entry is not None and entry.heir is not None:  # it has the permission once its holder's has ended
+                tags.setdefault(entry.heir.tag, []).append(index)
         kept: dict[int, InUse] = {}
         for tag, mine in tags.items():
             try:

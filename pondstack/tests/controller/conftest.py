@@ -21,6 +21,7 @@ from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
+from pondstack.controller.pool.hand_overs import HandOvers
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
@@ -299,6 +300,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         ledger=ledger,
         reader=reader,
         devices=devices,
+        hand_overs=HandOvers(devices, placement),
         intake=rack.intake,
         reconciler=rack.reconciler,
         splits=rack.splits,

@@ -338,6 +338,14 @@ def test_there_is_one_heir_at_most(handed: Harness) -> None:
     assert handed.reopen().permissions() == {0: HANDED, 1: HANDED}
 
 
+def test_an_heir_that_hands_over_has_inherited_before(handed: Harness) -> None:
+    for _ in range(2):
+        handed.device.add_heir("host1", [Extent(0, 2)], tag="c", owner="b", epoch=2)
+    assert handed.reopen().permissions() == {i: Permission("host2", "b", 2, Heir("host1", "c")) for i in (0, 1)}
+    with pytest.raises(PermissionHeld):
+        handed.device.grant("host1", [Extent(0, 2)], tag="a", epoch=2)
+
+
 def test_an_heir_inherits_from_the_owner_alone_and_all_or_nothing(handed: Harness) -> None:
     handed.device.revoke([0, 1], tag="b", epoch=1)
     for extents, owner in (([Extent(0, 2)], "c"), ([Extent(1, 2)], "a")):

@@ -72,7 +72,7 @@ def test_a_start_that_missed_and_got_its_slices_later_asked_once(ledger):
 def test_what_is_handed_over_takes_nothing_of_the_buffer(ledger):
     wanted = request()
     ledger.slices.acknowledge("op-1", ledger.slices.assign("op-1", wanted)["allocation_uuid"], wanted.host)
-    assert ledger.slices.assign("op-2", replace(wanted, host="h2", source="h1"))["handed"]
+    assert ledger.slices.assign("op-2", replace(wanted, host="h2", source="h1"), hands_over=True)["handed"]
     assert [item.slices for item in churn(ledger).taken] == [2]
 
 

@@ -25,7 +25,7 @@ def start(ledger):
 def move(ledger, *, acknowledged=True):
     """Have it begin to move to h2; returns both allocations."""
     owner = start(ledger)
-    answer = ledger.slices.assign("op-2", AT_H2)
+    answer = ledger.slices.assign("op-2", AT_H2, hands_over=True)
     assert answer["handed"]
     if acknowledged:
         ledger.slices.acknowledge("op-2", answer["allocation_uuid"], "h2")
@@ -87,15 +87,21 @@ def test_a_late_undo_leaves_what_is_acknowledged(ledger, reader):
     assert heirs(reader) == {owner: heir, heir: None}
 
 
+def test_a_caller_that_does_not_allow_it_has_them_taken_anew(ledger, reader):
+    owner = start(ledger)
+    assert "handed" not in ledger.slices.assign("op-2", AT_H2)
+    assert heirs(reader)[owner] is None
+
+
 def test_the_same_operation_gets_the_same_slices(ledger):
     owner, heir = move(ledger)
-    again = ledger.slices.assign("op-2", AT_H2)
+    again = ledger.slices.assign("op-2", AT_H2, hands_over=True)
     assert (again["allocation_uuid"], again["handed"]) == (heir, True)
     ledger.slices.release("op-3", owner, "h1")
-    assert ledger.slices.assign("op-2", AT_H2) == again
+    assert ledger.slices.assign("op-2", AT_H2) == again, "as it was decided"
     ledger.slices.release("op-4", heir, "h2")
     with pytest.raises(errors.Conflict, match="released already"):
-        ledger.slices.assign("op-2", AT_H2)
+        ledger.slices.assign("op-2", AT_H2, hands_over=True)
 
 
 @pytest.mark.parametrize("cause", [Cause.AGENT_DOWN, Cause.AGENT_LOST, Cause.OFFLINE_STUCK])
@@ -157,7 +163,7 @@ def test_a_host_that_is_to_inherit_is_not_removed(ledger):
 )
 def test_what_cannot_be_handed_over_is_taken_anew(ledger, reader, changes):
     owner = start(ledger)
-    answer = ledger.slices.assign("op-2", replace(AT_H2, **changes))
+    answer = ledger.slices.assign("op-2", replace(AT_H2, **changes), hands_over=True)
     assert "handed" not in answer
     assert heirs(reader)[owner] is None
     assert owners(reader)[2][:2] == ("assigning", "h2")
@@ -170,21 +176,21 @@ def test_only_what_is_online_is_handed_over(ledger, reader, state):
         ledger.slices.begin_release(owner, "nobody claims it")
     if state == "quarantined":
         ledger.slices.quarantine_allocation(owner, Cause.AGENT_LOST, "h1 does not list it")
-    assert "handed" not in ledger.slices.assign("op-2", AT_H2)
+    assert "handed" not in ledger.slices.assign("op-2", AT_H2, hands_over=True)
     assert heirs(reader)[owner] is None
 
 
 def test_there_is_one_heir_at_most(ledger, reader):
     owner, heir = move(ledger)
     ledger.hosts.heartbeat(report("h3"))
-    assert "handed" not in ledger.slices.assign("op-3", replace(AT_H2, host="h3"))
+    assert "handed" not in ledger.slices.assign("op-3", replace(AT_H2, host="h3"), hands_over=True)
     assert heirs(reader)[owner] == heir
 
 
 def test_a_guest_moves_on_with_what_it_inherited(ledger, reader):
     owner, heir = move(ledger)
     ledger.slices.release("op-3", owner, "h1")
-    back = ledger.slices.assign("op-4", replace(AT_H1, source="h2", shape=(2,)))
+    back = ledger.slices.assign("op-4", replace(AT_H1, source="h2", shape=(2,)), hands_over=True)
     assert back["handed"]
     ledger.slices.acknowledge("op-4", back["allocation_uuid"], "h1")
     ledger.slices.release("op-5", heir, "h2")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from pondstack.controller.leader.endpoint import LeaderEndpoint
-from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.controller_api import HAND_OVER_VERSION, ControllerAPI
 from pondstack.rpc.controller_host_api import FENCE_VERSION
 
 FENCE = {"name": "h1", "reason": "it burns", "force": True, "operation_id": "op"}
@@ -28,7 +28,7 @@ def test_a_generation_asks_for_a_controller_that_compares_it(bus):
     asked, controller = bus
     controller.fence_host(**FENCE, generation=0)
     assert asked == [("fence_host", FENCE_VERSION, {**FENCE, "generation": 0})]
-    assert LeaderEndpoint.target.version == FENCE_VERSION
+    assert LeaderEndpoint.target.version == HAND_OVER_VERSION, "which is later"
 
 
 def test_without_one_it_is_the_request_of_the_former_release(bus):

@@ -5,6 +5,8 @@ from tests.mutants.mutant import Mutant
 _LEDGER = "tests/fixtures/tests/memory/test_ledger.py"
 _SQL = "pondstack/tests/ledger/test_slice_inheritance.py"
 _DEVICES = "pondstack/tests/devices/test_contract.py"
+_ENDPOINT = "pondstack/tests/controller/pool/test_hand_overs.py"
+_DRIVER = "agent/tests/drivers/test_hand_over.py"
 _RULES = "pondstack/tests/controller/reconcile/rules/test_inheritance.py"
 
 MUTANTS = (
@@ -103,5 +105,53 @@ MUTANTS = (
         "    if False:\n",
         (f"{_RULES}::test_an_heir_that_nobody_claims_is_taken_offline",),
         "a host keeps access to the memory of a server that never came",
+    ),
+    Mutant(
+        "a_source_needs_no_claim_on_the_host",
+        "pondstack/controller/pool/hand_overs.py",
+        "        return provider in held and held.get",
+        "        return held.get",
+        (f"{_ENDPOINT}::test_nobody_gets_the_memory_of_a_guest_that_nova_does_not_move_there",),
+        "any compute host reads the memory of any server by naming its host",
+    ),
+    Mutant(
+        "a_source_needs_no_claim_on_the_pool",
+        "pondstack/controller/pool/hand_overs.py",
+        "        return provider in held and held.get(pool_uuid, {}).get(RESOURCE_CLASS, 0) >= request.pool_mib\n",
+        "        return provider in held\n",
+        (f"{_ENDPOINT}::test_nobody_gets_the_memory_of_a_guest_that_nova_does_not_move_there",),
+        "a server gets pool memory that Placement does not grant it",
+    ),
+    Mutant(
+        "a_source_counts_without_placement",
+        "pondstack/controller/pool/hand_overs.py",
+        "        if not request.source or self._placement is None or pool_uuid",
+        "        if self._placement is None:\n            return True\n        if not request.source or pool_uuid",
+        (f"{_ENDPOINT}::test_without_placement_nothing_is_handed_over",),
+        "nobody says which server moves where, and hosts get what they ask for",
+    ),
+    Mutant(
+        "an_heir_is_granted_at_once",
+        "pondstack/controller/leader/endpoint.py",
+        "            if handed:\n",
+        "            if False:\n",
+        (f"{_ENDPOINT}::test_the_destination_gets_the_same_slices_and_the_source_keeps_them",),
+        "no server with pool memory moves live: the device refuses a second holder",
+    ),
+    Mutant(
+        "a_former_heir_stays_at_the_device",
+        "pondstack/controller/pool/hand_overs.py",
+        "            device.revoke(indexes, tag=tag, epoch=epoch)\n",
+        "            pass\n",
+        (f"{_ENDPOINT}::test_a_second_try_comes_before_the_device_has_followed_the_end_of_the_first",),
+        "a live migration that is repeated at once fails",
+    ),
+    Mutant(
+        "a_repetition_ends_the_next_heir",
+        "pondstack/controller/pool/hand_overs.py",
+        " if index in indexes and entry.tag == owner]",
+        " if index in indexes]",
+        (f"{_ENDPOINT}::test_a_late_repetition_takes_nothing_from_the_next_heir",),
+        "a late message takes a server's memory from the host that it moves to",
     ),
 )

@@ -83,7 +83,11 @@ def test_heirs_are_followed(ledger):
     uuids = []
 
     def hand_over(operation_id):
-        uuids.append(ledger.slices.assign(operation_id, replace(here, host="h2", source="h1"))["allocation_uuid"])
+        uuids.append(
+            ledger.slices.assign(operation_id, replace(here, host="h2", source="h1"), hands_over=True)[
+                "allocation_uuid"
+            ]
+        )
 
     steps = (
         lambda: hand_over("op-2"),
