@@ -9,8 +9,8 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, InUse
+from pondstack.rpc.agent_api import HAND_OVER_VERSION
 from pondstack.rpc.identity.caller import caller_of
-from pondstack.rpc.targets import RPC_VERSION
 from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
@@ -30,7 +30,7 @@ LOG = log.getLogger(__name__)
 class AgentEndpoint:
     """The methods that others may call. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=RPC_VERSION)
+    target = oslo_messaging.Target(version=HAND_OVER_VERSION)
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AgentEndpoint:
     def attach(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
         """Have pool memory assigned and onlined; a repetition by the same operation id goes on or answers the same.
 
-        `request`: the fields of AssignRequest but `host`, which is this one.
+        `request`: the fields of AssignRequest but `host`, which is this one; a source since 1.19.
         """
         wanted = assign_request(host=self._host, **request)
         with self._consumers.holding(wanted.consumer_uuid):

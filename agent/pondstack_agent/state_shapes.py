@@ -104,6 +104,7 @@ _GRANT = {
     "epoch": Whole(),
 }
 _PURPOSE = {"purpose": OneOf(("guest", "tier", "base"))}
+_HANDED = {"handed": Flag()}
 _BACKING = Fields(
     {
         "kind": OneOf(("file",)),
@@ -119,6 +120,7 @@ _REQUEST = Fields(
         "project_id": _OWNER,
         "user_id": _OWNER,
         "shape": Nullable(Items(Whole(1, MOST_SLICES), most=MOST_SLICES)),
+        "source": _ID,
         **_PURPOSE,
     },
 )
@@ -146,7 +148,7 @@ _OPERATION = Fields(
         "at": _AT,
         "status": OneOf(("pending", "granted", "done", "cancelled", "over")),
         "request": Table(Text(64), Anything()),
-        "grant": Nullable(Fields(_GRANT, _PURPOSE, rule=_disjoint)),
+        "grant": Nullable(Fields(_GRANT, {**_PURPOSE, **_HANDED}, rule=_disjoint)),
         "allocations": Items(_ID),
         "error": Nullable(Row((_ERROR, _REASON))),
     },
@@ -271,7 +273,7 @@ SHAPES: Mapping[str, RecordShape | Mapping[str, RecordShape]] = {
     "attachments": RecordShape(
         Fields(
             {**_GRANT, "device_path": Text(4096, 1), "backings": Items(_BACKING, 1, MOST_SLICES)},
-            _PURPOSE,
+            {**_PURPOSE, **_HANDED},
             rule=_backed,
         ),
         _BY_ALLOCATION,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import oslo_messaging
+
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import targets
 from pondstack.rpc.agent_doorbell_api import AgentDoorbellAPI
@@ -13,9 +15,12 @@ from pondstack.rpc.agent_move_api import AgentMoveAPI
 from pondstack.rpc.agent_power_api import AgentPowerAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.agent_swap_api import AgentSwapAPI
+from pondstack.rpc.former import does_not_know
 from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Attachment, Report, to_arguments
 
+HAND_OVER_VERSION = "1.19"
+"""The version since which attach() takes the host that a guest moves from."""
 REVOKED_VERSION = "1.7"
 """The version that get_revoked() came with."""
 
@@ -47,11 +52,20 @@ class AgentAPI(
     def attach(self, operation_id: str, request: AssignRequest) -> Attachment:
         """Have pool memory assigned and onlined on `request.host` for a guest that is about to be defined.
 
-        Idempotent by the operation id.
+        Idempotent by the operation id. What the consumer has on `request.source` is handed over where that may be, and
+        the attachment says so; an agent of a former release takes other slices.
         """
         arguments = to_arguments(request)
         host = arguments.pop("host")  # the agent knows its own name
-        return Attachment.from_wire(self._call(host, "attach", operation_id=operation_id, **arguments))
+        since = {"version": HAND_OVER_VERSION} if request.source else {}
+        try:
+            answer = self._call(host, "attach", operation_id=operation_id, **since, **arguments)
+        except oslo_messaging.MessagingException as error:
+            if not request.source or not does_not_know(error):
+                raise
+            del arguments["source"]
+            answer = self._call(host, "attach", operation_id=operation_id, **arguments)
+        return Attachment.from_wire(answer)
 
     def detach(self, host: str, *, operation_id: str, consumer_uuid: str) -> bool:
         """Offline what a consumer holds on this host, once its guest is gone; True when there was something.

@@ -46,6 +46,10 @@ class HostPools:
         # Every driver is asked: one that does not hold it may still know of a process on its slices.
         return any([driver.detach(allocation_uuid) for driver in self._drivers])
 
+    def hands_over(self) -> tuple[str, ...]:
+        """Return the pools whose slices this host takes over from others, with their content."""
+        return tuple(pool for driver in self._drivers if driver.hands_over for pool in driver.pools())
+
     @property
     def nodes(self) -> bool:
         """Whether pool memory of this host is nodes of its kernel."""

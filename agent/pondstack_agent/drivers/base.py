@@ -55,6 +55,9 @@ class HostPoolDriver(ABC):
     def detach(self, allocation_uuid: str) -> bool:
         """Offline an allocation; False when it was not there. Raises InUse while a process maps it."""
 
+    hands_over = False
+    """Whether it attaches slices that are handed over, with what their guest has in them, and knows heirs in tables."""
+
     nodes = False
     """Whether its memory is nodes of the host's kernel, which can demote pages to them."""
 

@@ -9,6 +9,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from pondstack.devices import pool_uuid
+from pondstack.devices.base import Permission
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.devices.emulated_files import MEMORY, first_written_byte
 from pondstack.devices.mappings import FileId, file_id, overlaps
@@ -36,6 +37,8 @@ Mapped = Mapping[str, Sequence[range] | None]
 class EmulatedHostPool(HostPoolDriver):
     """The emulated devices that one host reaches."""
 
+    hands_over = True
+
     def __init__(self, *, host: str, state_dir: Path, device_paths: Iterable[str]) -> None:
         self._host = host
         self._devices = [EmulatedDevice(path) for path in device_paths]
@@ -57,7 +60,10 @@ class EmulatedHostPool(HostPoolDriver):
         return HostZeroing.FILE
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
-        """Online a grant, after the device's permission and the slices' zeros were checked."""
+        """Online a grant, after the device's permission and the slices' zeros were checked.
+
+        What is handed over is not zero: its guest runs on it elsewhere.
+        """
         with self._lock:
             record = self._records.get(grant.allocation_uuid)
             if record is not None and extents_in(record) != grant.extents:
@@ -68,7 +74,8 @@ class EmulatedHostPool(HostPoolDriver):
             check_permission(device.permissions(), self._host, grant)
             if record is None:
                 check_purpose(grant, self._records.all().values())
-                _check_zero(device, grant)
+                if not grant.handed:
+                    _check_zero(device, grant)
                 self._records.put(grant.allocation_uuid, _record(device.path, grant))
             return self.backings(grant.allocation_uuid)
 
@@ -79,7 +86,7 @@ class EmulatedHostPool(HostPoolDriver):
             if record is None:
                 return self._detach_unrecorded(allocation_uuid)
             with unheld(self._records.path(allocation_uuid)) as free:
-                if not free or _is_mapped(record, _scan([record])):
+                if not free or (not self._is_shared(record) and _is_mapped(record, _scan([record]))):
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is mapped by a process of "
                         f"host {self._host}; destroy the guest first"
@@ -126,11 +133,24 @@ class EmulatedHostPool(HostPoolDriver):
         return device
 
     def _attached(self, record: Mapping[str, Any], mapped: Mapped) -> Attached:
-        in_use = _is_mapped(record, mapped)
+        in_use = not self._is_shared(record) and _is_mapped(record, mapped)
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
         return describe(record, in_use=in_use, backing=FILE)
+
+    def _is_shared(self, record: Mapping[str, Any]) -> bool:
+        """Tell whether another host may use the slices of a record, too, while their guest moves.
+
+        Its guest may be a process of this machine, where several hosts are on one. The lock of the record tells then
+        whether this host's own guest holds them: QEMU has it as long as it lives.
+        """
+        try:
+            table = EmulatedDevice(record["device_path"]).permissions()
+        except DeviceFailed:
+            return False
+        entries = [entry for index in indexes_of(extents_in(record)) if (entry := table.get(index)) is not None]
+        return any(entry.heir is not None and self._host in (entry.host, entry.heir.host) for entry in entries)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
         """Return what the devices let this host use without its being on record (a lost state folder)."""
@@ -139,10 +159,10 @@ class EmulatedHostPool(HostPoolDriver):
         for pool, device in self._by_pool().items():
             slice_mib = device.info().slice_mib
             for index, entry in device.permissions().items():
-                if entry.host == self._host and entry.tag not in known:
-                    slices.setdefault((pool, entry.tag), []).append(index)
-                    found[pool, entry.tag] = {
-                        "allocation_uuid": entry.tag,
+                for tag in sorted(_tags(entry, self._host) - set(known)):
+                    slices.setdefault((pool, tag), []).append(index)
+                    found[pool, tag] = {
+                        "allocation_uuid": tag,
                         "consumer_uuid": "",
                         "pool_uuid": pool,
                         "slice_mib": slice_mib,
@@ -161,6 +181,12 @@ class EmulatedHostPool(HostPoolDriver):
                 "find it in /proc/*/maps and end it first"
             )
         return False
+
+
+def _tags(entry: Permission, host: str) -> set[str]:
+    """Return the allocations for which a permission lets a host in, as its holder or as its heir."""
+    holders = [(entry.host, entry.tag), *([(entry.heir.host, entry.heir.tag)] if entry.heir else [])]
+    return {tag for name, tag in holders if name == host}
 
 
 def _record(device: Path, grant: Grant) -> dict[str, Any]:

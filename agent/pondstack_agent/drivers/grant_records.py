@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pondstack.devices.base import Permission
+from pondstack.devices.base import Heir, Permission
 from pondstack.domain.errors import PermissionHeld
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.purpose import Purpose, check_node
@@ -11,10 +11,15 @@ from pondstack.rpc.wire import Attached, Grant
 
 
 def check_permission(table: Mapping[int, Permission], host: str, grant: Grant) -> None:
-    """Raise PermissionHeld unless the device's table lets this host and allocation use every slice of a grant."""
+    """Raise PermissionHeld unless the device's table lets this host and allocation use every slice of a grant.
+
+    The heir of a slice may use it by a grant that says that it is handed over.
+    """
+    own = Heir(host, grant.allocation_uuid)
     for index in indexes_of(grant.extents):
         entry = table.get(index)
-        if entry is None or (entry.host, entry.tag) != (host, grant.allocation_uuid):
+        inherits = grant.handed and entry is not None and entry.heir == own
+        if entry is None or not (inherits or Heir(entry.host, entry.tag) == own):
             holder = f"allocation {entry.tag} of host {entry.host}" if entry else "nobody"
             raise PermissionHeld(
                 f"the device lets {holder} use slice {index} of pool {grant.pool_name}, not allocation "

@@ -183,4 +183,5 @@ def attachment_of(grant: Grant, backings: tuple[Backing, ...]) -> Attachment:
         epoch=grant.epoch,
         extents=grant.extents,
         backings=backings,
+        handed=grant.handed,
     )

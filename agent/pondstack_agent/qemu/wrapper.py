@@ -149,13 +149,14 @@ def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str
 
 
 def check_permission(record: dict[str, Any], host: str) -> None:
-    """Raise Refused unless the device lets this host use every slice of the attachment."""
-    device = Path(record["device_path"])
+    """Raise Refused unless the device lets this host use every slice of the attachment, by itself or as its heir."""
+    device, own = Path(record["device_path"]), {"host": host, "tag": record["allocation_uuid"]}
     table = read_table(device)[1]["permissions"]
     for extent in record["extents"]:
         for index in range(extent["start"], extent["start"] + extent["count"]):
             entry = table.get(str(index)) or {}
-            if (entry.get("host"), entry.get("tag")) != (host, record["allocation_uuid"]):
+            inherits = record.get("handed") and entry.get("heir") == own
+            if not inherits and {"host": entry.get("host"), "tag": entry.get("tag")} != own:
                 raise Refused(
                     f"device {device} does not let allocation {record['allocation_uuid']} of host {host} use slice "
                     f"{index}; detach the instance and start it again"

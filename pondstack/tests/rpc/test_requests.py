@@ -1,7 +1,9 @@
 """What a request is on the bus: the keyword arguments that agents and controllers of the former release know."""
 
+from dataclasses import replace
 from typing import Any
 
+import oslo_messaging
 import pytest
 
 from pondstack.domain.requests import AssignRequest, BorrowRequest
@@ -65,6 +67,37 @@ def test_assign_is_sent_as_before() -> None:
         "user_id": "u",
         "shape": [1, 1],
     }
+
+
+class Former(Agents):
+    """Agents of the former release."""
+
+    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+        if "version" in arguments:
+            raise oslo_messaging.UnsupportedVersion(arguments["version"], method)
+        raise Sent(host, method, arguments)
+
+
+class FormerController(Controller):
+    def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
+        assert arguments["source"] == "h0"
+        raise oslo_messaging.UnsupportedVersion(since, name)
+
+
+class NewController(Controller):
+    def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
+        raise Sent(since, name, arguments)
+
+
+def test_a_source_is_sent_to_those_that_know_it() -> None:
+    moving = replace(ASSIGN, source="h0")
+    arguments = sent(Agents(None).attach, "op1", moving)[2]
+    assert (arguments["version"], arguments["source"]) == ("1.19", "h0")
+    assert sent(Former(None).attach, "op1", moving) == sent(Agents(None).attach, "op1", ASSIGN)
+    since, _, arguments = sent(NewController.assign, NewController.__new__(NewController), "op1", moving)
+    assert (since, arguments["source"]) == ("1.22", "h0")
+    former = sent(FormerController.assign, FormerController.__new__(FormerController), "op1", moving)
+    assert former == sent(Controller.assign, Controller.__new__(Controller), "op1", ASSIGN)
 
 
 def test_borrow_is_sent_as_before() -> None:
