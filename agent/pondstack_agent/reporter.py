@@ -77,6 +77,7 @@ class Reporter:
                 tiering=self._tiering.report(),
                 lending=self._lending.report() if self._lending else None,
                 borrowed=self._borrowed(),
+                hands_over=self._pools.hands_over(),
             )
 
     def _borrowed(self) -> dict[str, Any] | None:

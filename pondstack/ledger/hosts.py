@@ -186,4 +186,5 @@ def _reported(report: Mapping[str, Any]) -> dict[str, Any]:
         "tiering": dict(report.get("tiering") or {}),
         "lending": report.get("lending"),
         "borrowed": report.get("borrowed"),
+        "hands_over": list(report.get("hands_over") or ()),
     }

@@ -135,12 +135,14 @@ class Report(Wire):
     generation]. None: it takes no part."""
     borrowed: dict[str, Any] | None = field(default=None, metadata={SHAPE: Nullable(BORROWED)})
     """What it borrows, as agent.get_borrowing answers it. None: it takes no part."""
+    hands_over: tuple[str, ...] = ()
+    """Pools whose slices it takes over with their content, and of whose devices it reads heirs."""
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:
         if key == "attached":
             return tuple(Attached.from_wire(item) for item in value)
-        return tuple(value) if key in {"pools", "released"} else value
+        return tuple(value) if key in {"pools", "released", "hands_over"} else value
 
 
 @dataclass(frozen=True, slots=True)

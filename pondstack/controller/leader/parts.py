@@ -269,7 +269,7 @@ class LeaderParts:
             ledger=self.ledger,
             reader=self.reader,
             devices=self.devices,
-            hand_overs=HandOvers(self.devices, resources.placement),
+            hand_overs=HandOvers(self.devices, self.reader, resources.placement),
             intake=intake,
             reconciler=self.reconciler,
             splits=self._splits,

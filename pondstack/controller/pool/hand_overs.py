@@ -8,29 +8,39 @@ claim, on the pool and on the host, any compute host could read the memory of an
 from collections.abc import Mapping
 from typing import Any
 
+from oslo_log import log
+
 from pondstack.clients.placement import Placement
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.db.read.reader import SqlReader
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.ledger.moves import HEIRS
 
+LOG = log.getLogger(__name__)
+
 
 class HandOvers:
     """Says which moves take slices along. `placement` None: nobody claims anything, and nothing is handed over."""
 
-    def __init__(self, devices: DeviceRegistry, placement: Placement | None) -> None:
-        self._devices, self._placement = devices, placement
+    def __init__(self, devices: DeviceRegistry, reader: SqlReader, placement: Placement | None) -> None:
+        self._devices, self._reader, self._placement = devices, reader, placement
 
     def allowed(self, request: AssignRequest) -> bool:
         """Return whether slices may be handed over for a request, as far as device and claims go; raises Unavailable.
 
-        What is not allowed is no error: the slices are taken anew, and their content is copied.
+        Not while a controller, or a host that reads the device's table, is of a release without heirs: it would take
+        the table for damaged, or the slices for free. What is not allowed is no error: the slices are taken anew, and
+        their content is copied.
         """
         pool_uuid = request.pool_uuid
         if not request.source or self._placement is None or pool_uuid not in self._devices.uuids():
             return False
         if not self._devices.get(pool_uuid).hands_over:
+            return False
+        if strangers := self._reader.heirs_strangers(pool_uuid):
+            LOG.info("Pool memory of %s is copied: %s know no heirs", request.consumer_uuid, ", ".join(strangers))
             return False
         provider = self._placement.provider_by_name(request.host)
         held = self._placement.held_by(request.consumer_uuid)

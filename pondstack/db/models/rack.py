@@ -24,7 +24,10 @@ class Leadership(Base):
 
 
 class ControllerRow(Base):
-    """One controller that takes part, as it last said of itself; `holder` is unique to one process and life."""
+    """One controller that takes part, as it last said of itself; `holder` is unique to one process and life.
+
+    `heirs_holder`: the life of it that knows heirs of slices; that of a former release does not say so.
+    """
 
     __tablename__ = "controllers"
     name: Mapped[str] = mapped_column(NAME, primary_key=True)
@@ -35,6 +38,7 @@ class ControllerRow(Base):
     seen_at: Mapped[float] = mapped_column(Float(53))
     followed_sequence: Mapped[int] = mapped_column(BigInteger)
     reached_at: Mapped[float | None] = mapped_column(Float(53))
+    heirs_holder: Mapped[str | None] = mapped_column(NAME)
 
 
 class RevocationRow(Base):
@@ -63,7 +67,7 @@ class PoolRow(Base):
 
 
 class HostRow(Base):
-    """One compute host with an agent. Its newest report: `sequence` and what follows to `borrowed`.
+    """One compute host with an agent. Its newest report: `sequence` and what follows to `hands_over`.
 
     `fenced_at` None: it is not fenced.
     """
@@ -82,6 +86,7 @@ class HostRow(Base):
     tiering: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     lending: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     borrowed: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    hands_over: Mapped[list[str] | None] = mapped_column(JSON)
     last_heartbeat: Mapped[float] = mapped_column(Float(53))
     created_at: Mapped[float] = mapped_column(Float(53))
     fenced_at: Mapped[float | None] = mapped_column(Float(53))

@@ -13,7 +13,7 @@ from pondstack.conf import prediction as prediction_options
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostRow, Leadership, PoolRow, SliceRow
-from pondstack.db.read import lending
+from pondstack.db.read import heirs, lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.loans import SqlLoans
 from pondstack.db.read.models import SqlModels
@@ -105,6 +105,10 @@ class SqlReader:
     def controllers(self) -> list[ControllerView]:
         """List the controllers by name, those that are down too."""
         return self._database.read(lambda session: controllers.views(session, self._node_down))
+
+    def heirs_strangers(self, pool_uuid: str) -> list[str]:
+        """Return which hosts of a pool, and controllers, do not know what an heir is: for people."""
+        return self._database.read(lambda session: heirs.strangers(session, pool_uuid))
 
     def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
         """List pools by uuid; raises NotFound for an unknown marker."""

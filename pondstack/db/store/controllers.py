@@ -41,6 +41,7 @@ def record(
     message broker, None: not in this life.
     """
     values: dict[str, Any] = {"holder": holder, "role": role, "followed_sequence": followed_sequence}
+    values["heirs_holder"] = holder
     if epoch:
         values["epoch"] = epoch
     before = session.execute(_HOLDER, {"own_name": name}).scalar()

@@ -74,12 +74,14 @@ class FakeAgent:
         self.before_offline: Callable[[], object] = lambda: None
         self.up = True
         self.pools = (POOL,)
+        self.hands_over = (POOL,)
 
     def report(self) -> Report:
         self.sequence += 1
         held = tuple(self.attached.values())
         released, stuck = tuple(self.released), dict(self.stuck)
         more = {"lending": self.lending, "borrowed": self.borrowed, "not_zero": dict(self.not_zero)}
+        more["hands_over"] = self.hands_over
         return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, released, stuck, **more)
 
     def hold(self, grant: Grant, in_use: bool = True) -> None:
@@ -300,7 +302,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         ledger=ledger,
         reader=reader,
         devices=devices,
-        hand_overs=HandOvers(devices, placement),
+        hand_overs=HandOvers(devices, reader, placement),
         intake=rack.intake,
         reconciler=rack.reconciler,
         splits=rack.splits,

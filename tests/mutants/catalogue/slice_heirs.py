@@ -194,4 +194,20 @@ MUTANTS = (
         (f"{_DRIVER}::test_the_head_of_a_guest_is_let_in_as_an_heir",),
         "QEMU does not start at the destination",
     ),
+    Mutant(
+        "a_hand_over_past_the_former_release",
+        "pondstack/controller/pool/hand_overs.py",
+        "        if strangers := self._reader.heirs_strangers(pool_uuid):\n",
+        "        if strangers := []:\n",
+        (f"{_ENDPOINT}::test_nothing_is_handed_over_past_a_host_of_the_former_release",),
+        "agents and controllers of the former release take the device for failed during an upgrade",
+    ),
+    Mutant(
+        "a_former_controller_knows_what_its_successor_knew",
+        "pondstack/db/read/heirs.py",
+        "    other = or_(ControllerRow.heirs_holder.is_(None), ControllerRow.heirs_holder != ControllerRow.holder)\n",
+        "    other = ControllerRow.heirs_holder.is_(None)\n",
+        (f"{_ENDPOINT}::test_nothing_is_handed_over_past_a_controller_of_the_former_release",),
+        "a controller that went back to the former release frees slices that are being handed over",
+    ),
 )

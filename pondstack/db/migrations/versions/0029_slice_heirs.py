@@ -1,4 +1,4 @@
-"""Allocations of pool memory that are handed over to another host, by whose allocation."""
+"""Allocations of pool memory that are handed over to another host, by whose allocation; and who knows of such."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,11 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a column that the former release does not fill."""
+    """Add columns that the former release does not fill."""
     with op.batch_alter_table("allocations") as allocations:
         allocations.add_column(sa.Column("heir", sa.String(36)))
     op.create_index("ix_allocations_heir", "allocations", ["heir"])
+    with op.batch_alter_table("hosts") as hosts:
+        hosts.add_column(sa.Column("hands_over", sa.JSON()))
+    with op.batch_alter_table("controllers") as controllers:
+        controllers.add_column(sa.Column("heirs_holder", sa.String(255)))

@@ -4,13 +4,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import update
 
 from pondstack.clients.placement import Inventory
+from pondstack.db.models import ControllerRow
+from pondstack.db.store import controllers
 from pondstack.devices.base import Heir, Permission
 from pondstack.domain import errors
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.rpc.wire import Grant
-from pondstack.tests.controller.conftest import POOL, Rack, call
+from pondstack.tests.controller.conftest import POOL, FakeAgent, Rack, call
 
 VERSION = {"OpenStack-API-Version": "placement 1.36"}
 
@@ -136,6 +139,40 @@ def test_without_placement_nothing_is_handed_over(rack):
 def test_a_device_that_does_not_hand_over_gives_others(placed, running, monkeypatch):
     monkeypatch.setattr(type(placed.devices.get(POOL)), "hands_over", False)
     assert not come(placed, running).handed
+
+
+def test_nothing_is_handed_over_past_a_host_of_the_former_release(placed, running):
+    placed.agents["h1"].hands_over = ()
+    placed.beat("h1")
+    assert not come(placed, running).handed, "it would take the device's table for damaged"
+
+
+def test_a_host_that_does_not_reach_the_pool_does_not_matter(placed, running):
+    placed.agents["h3"] = FakeAgent("h3")
+    placed.agents["h3"].hands_over = placed.agents["h3"].pools = ()
+    placed.beat("h3")
+    assert come(placed, running).handed
+
+
+@pytest.mark.parametrize(
+    ("values", "handed"),
+    [
+        ({}, True),
+        ({"heirs_holder": None}, False),
+        ({"holder": "c2:2"}, False),
+        ({"holder": "c2:2", "role": controllers.DOWN}, True),
+    ],
+    ids=str,
+)
+def test_nothing_is_handed_over_past_a_controller_of_the_former_release(placed, running, values, handed):
+    """One writes its row without the newer column, and its holder beside what its successor wrote there."""
+
+    def write(session):
+        controllers.record(session, "c2", "c2:1", role=controllers.STANDBY, epoch=0, followed_sequence=0)
+        session.execute(update(ControllerRow).values({"role": controllers.STANDBY, **values}))
+
+    placed.database.write(write)
+    assert come(placed, running).handed is handed
 
 
 def test_a_silent_placement_is_no_reason_to_copy(placed, running, monkeypatch):
