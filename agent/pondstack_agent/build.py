@@ -41,6 +41,7 @@ from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.played import played_guests
 from pondstack_agent.power.endpoint import PowerEndpoint
+from pondstack_agent.qemu.arrivals import Arrivals, unattached
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
@@ -212,6 +213,12 @@ def _endpoint(
         mitigations=mitigations,
         housekeeper=housekeeper,
         askers=Askers(context.host, context.controller),
+        arrivals=Arrivals(
+            context.host,
+            unattached,
+            lambda guest: bool(context.pools.held_by(guest)),
+            context.conf.data_plane.arrival_seconds,
+        ),
         consumers=pool.consumers,
         allocations=pool.allocations,
     )

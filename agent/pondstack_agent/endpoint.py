@@ -3,12 +3,13 @@
 Native threads: one lock per consumer orders what happens to it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import oslo_messaging
 from oslo_log import log
 
-from pondstack.domain.errors import Conflict, InUse
+from pondstack.domain.errors import Conflict, InUse, NotFound
 from pondstack.rpc.agent_api import HAND_OVER_VERSION
 from pondstack.rpc.identity.caller import caller_of
 from pondstack.rpc.wire import assign_request
@@ -21,6 +22,7 @@ from pondstack_agent.pool.attach import AttachFlow, attachment_of
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.operations import UNFINISHED, Kind, Operation, Operations, Status
 from pondstack_agent.pool.releases import Releases
+from pondstack_agent.qemu.arrivals import Arrivals
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.rpc_errors import answered
 
@@ -45,6 +47,7 @@ class AgentEndpoint:
         mitigations: Mitigations,
         housekeeper: Housekeeper,
         askers: Askers,
+        arrivals: Arrivals,
         consumers: NamedLocks,
         allocations: NamedLocks,
     ) -> None:
@@ -59,6 +62,7 @@ class AgentEndpoint:
         self._mitigations = mitigations
         self._housekeeper = housekeeper
         self._askers = askers
+        self._arrivals = arrivals
         self._consumers = consumers
         self._allocations = allocations
 
@@ -112,8 +116,22 @@ class AgentEndpoint:
             for held in self._pools.held_by(consumer_uuid):
                 grant = grants.get(held.allocation_uuid)
                 if grant is not None:
-                    return attachment_of(grant, self._pools.backings(held.allocation_uuid)).to_wire()
+                    found = attachment_of(grant, self._pools.backings(held.allocation_uuid))
+                    return replace(found, heir=self._pools.heir(held.allocation_uuid)).to_wire()
         return None
+
+    @answered
+    def await_guest(self, _context: Any, *, consumer_uuid: str) -> None:
+        """Wait for a guest's process, whose slices are handed over to this host, and have QEMU leave them out (1.19).
+
+        Raises NotFound without slices of it, Conflict where they are not handed over.
+        """
+        found = self._held(consumer_uuid)
+        if found is None:
+            raise NotFound(f"host {self._host} has no slices of server {consumer_uuid}; attach them first")
+        if not found["handed"]:
+            raise Conflict(f"the slices of server {consumer_uuid} were not handed over: QEMU has to copy what is there")
+        self._arrivals.expect(consumer_uuid)
 
     @answered
     def offline(

@@ -67,6 +67,14 @@ class AgentAPI(
             answer = self._call(host, "attach", operation_id=operation_id, **arguments)
         return Attachment.from_wire(answer)
 
+    def await_guest(self, host: str, *, consumer_uuid: str) -> None:
+        """Have a guest awaited whose slices were handed over to `host` (attach): its QEMU leaves them out there.
+
+        Its source has to leave them out, too: QEMU refuses a migration otherwise. Not for one with remote memory, which
+        is awaited by receive_guest. Raises NotFound, Conflict.
+        """
+        self._call(host, "await_guest", version=HAND_OVER_VERSION, consumer_uuid=consumer_uuid)
+
     def detach(self, host: str, *, operation_id: str, consumer_uuid: str) -> bool:
         """Offline what a consumer holds on this host, once its guest is gone; True when there was something.
 

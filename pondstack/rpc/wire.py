@@ -195,6 +195,7 @@ class Attachment(Wire):
     """Answer of agent.attach: the guest nodes to define.
 
     `handed`: what the guest had in them where it came from stayed in them, by the grant that they are here by.
+    `heir`: the host that they are being handed over to, with what is in them; "": to none.
     """
 
     allocation_uuid: str
@@ -206,6 +207,7 @@ class Attachment(Wire):
     extents: tuple[Extent, ...]
     backings: tuple[Backing, ...]
     handed: bool = False
+    heir: str = ""
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

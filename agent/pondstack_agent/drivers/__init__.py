@@ -50,6 +50,10 @@ class HostPools:
         """Return the pools whose slices this host takes over from others, with their content."""
         return tuple(pool for driver in self._drivers if driver.hands_over for pool in driver.pools())
 
+    def heir(self, allocation_uuid: str) -> str:
+        """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
+        return next((host for driver in self._drivers if (host := driver.heir(allocation_uuid))), "")
+
     @property
     def nodes(self) -> bool:
         """Whether pool memory of this host is nodes of its kernel."""

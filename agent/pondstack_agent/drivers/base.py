@@ -71,6 +71,14 @@ class HostPoolDriver(ABC):
         """
         return any(item.allocation_uuid == allocation_uuid for item in self.attached())
 
+    def heir(self, allocation_uuid: str) -> str:
+        """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed.
+
+        Of a driver that `hands_over`.
+        """
+        del allocation_uuid
+        return ""
+
     def vacate(self, allocation_uuid: str) -> None:
         """Note that the guest of an allocation runs on without it, and hence does not hold it; a restart of it would.
 

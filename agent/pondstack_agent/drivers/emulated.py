@@ -112,6 +112,12 @@ class EmulatedHostPool(HostPoolDriver):
             raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
         return tuple(Backing.from_wire(item) for item in record["backings"])
 
+    def heir(self, allocation_uuid: str) -> str:
+        """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
+        record = self._records.get(allocation_uuid)
+        entries = _permissions(record) if record is not None else []
+        return next((entry.heir.host for entry in entries if entry.heir and entry.tag == allocation_uuid), "")
+
     def _by_pool(self) -> dict[str, EmulatedDevice]:
         found: dict[str, EmulatedDevice] = {}
         for device in self._devices:
@@ -146,10 +152,9 @@ class EmulatedHostPool(HostPoolDriver):
         whether this host's own guest holds them: QEMU has it as long as it lives.
         """
         try:
-            table = EmulatedDevice(record["device_path"]).permissions()
+            entries = _permissions(record)
         except DeviceFailed:
             return False
-        entries = [entry for index in indexes_of(extents_in(record)) if (entry := table.get(index)) is not None]
         return any(entry.heir is not None and self._host in (entry.host, entry.heir.host) for entry in entries)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
@@ -181,6 +186,12 @@ class EmulatedHostPool(HostPoolDriver):
                 "find it in /proc/*/maps and end it first"
             )
         return False
+
+
+def _permissions(record: Mapping[str, Any]) -> list[Permission]:
+    """Return what the device says of the slices of a record; raises DeviceFailed."""
+    table = EmulatedDevice(record["device_path"]).permissions()
+    return [table[index] for index in indexes_of(extents_in(record)) if index in table]
 
 
 def _tags(entry: Permission, host: str) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from pondstack.domain.errors import BadRequest, Conflict, NotFound
 from pondstack_agent.data_plane.client import Origin
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.remote.arrivals import Arrivals
+from pondstack_agent.qemu.arrivals import Arrivals
 from pondstack_agent.remote.handovers import Handovers
 from pondstack_agent.remote.records import Consumer, Consumers, State
 from pondstack_agent.remote.session_keys import SessionKeys

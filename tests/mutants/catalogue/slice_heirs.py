@@ -210,4 +210,20 @@ MUTANTS = (
         (f"{_ENDPOINT}::test_nothing_is_handed_over_past_a_controller_of_the_former_release",),
         "a controller that went back to the former release frees slices that are being handed over",
     ),
+    Mutant(
+        "a_guest_awaited_whose_slices_are_others",
+        "agent/pondstack_agent/endpoint.py",
+        '        if not found["handed"]:\n',
+        "        if False:\n",
+        ("agent/tests/pool/test_hand_over.py::test_nobody_is_awaited_whose_slices_have_to_be_copied",),
+        "QEMU leaves out what is not at the destination: a server's pool memory is lost",
+    ),
+    Mutant(
+        "a_host_does_not_know_its_heir",
+        "agent/pondstack_agent/endpoint.py",
+        "                    return replace(found, heir=self._pools.heir(held.allocation_uuid)).to_wire()\n",
+        "                    return found.to_wire()\n",
+        ("agent/tests/pool/test_hand_over.py::test_a_host_tells_where_its_guest_is_going_to",),
+        "the source copies stale pages over what is handed over",
+    ),
 )

@@ -3,7 +3,7 @@
 | who | does |
 |---|---|
 | QEMU, which libvirt starts for the guest | gives the agent a monitor (qemu/arrival_door.py), before it has memory |
-| the agent | has the data plane attach the memory, which is empty, and then lets QEMU leave it out of the migration |
+| the agent | has the data plane attach remote memory, which is empty, and then lets QEMU leave shared files out |
 | QEMU | refuses a migration whose source leaves memory out while it does not: so none is taken in too early |
 | the agent | once it has come, has QEMU leave nothing out any more: what is saved to a file has to have its memory |
 """
@@ -27,6 +27,10 @@ _JOIN_SECONDS = 5.0
 
 Attach = Callable[[str, int], None]
 """Have a guest's process served, by its UUID and number; raises PondError."""
+
+
+def unattached(_guest: str, _process: int) -> None:
+    """Leave a guest alone that has no remote memory: its slices have its content already."""
 
 
 class Arrivals:
@@ -84,9 +88,9 @@ class Arrivals:
         self._attach(guest, arrival_door.peer(link)[0])
         with Monitor(link, _MONITOR_SECONDS) as monitor:
             monitor.ignore_shared(on=True)
-            LOG.info("Guest %s may come: its memory is attached, and empty", guest)
+            LOG.info("Guest %s may come: its memory is attached", guest)
             while not monitor.has_come():
                 if stop.wait(_LOOK_SECONDS) or time.monotonic() > ends:
                     raise MonitorError("it took too long")
             monitor.ignore_shared(on=False)
-        LOG.info("Guest %s is here; its pages follow", guest)
+        LOG.info("Guest %s is here; of remote memory its pages follow", guest)
