@@ -6,6 +6,8 @@ NO_POOL_MEMORY = "pondstack_no_pool_memory"
 """Why no guest with pool memory can start there; not told where it can."""
 BY_CLAIM = "pondstack_by_claim"
 """Told by hosts that decide by a guest's claim whether it has pool memory; the former release looks at its flavor."""
+LEAVES_OUT = "pondstack_leaves_out"
+"""Told by hosts whose QEMU leaves out of a live migration what is handed over; not with post-copy, nor formerly."""
 
 
 def refusal(host_state: Any) -> str | None:
@@ -17,3 +19,8 @@ def refusal(host_state: Any) -> str | None:
 def by_claim(host_state: Any) -> bool:
     """Say whether a host (HostState) can have guests of flavors without `pond:` specs with pool memory."""
     return BY_CLAIM in (getattr(host_state, "stats", None) or {})
+
+
+def leaves_out(node: Any) -> bool:
+    """Say whether slices of guests that leave a host (ComputeNode) live may be handed over."""
+    return LEAVES_OUT in (getattr(node, "stats", None) or {})

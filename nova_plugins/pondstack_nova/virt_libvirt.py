@@ -161,7 +161,7 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
             guest = _RewrittenGuest(guest, znuma.leave)
         if remote_mib_of(instance):
             guest = _RewrittenGuest(guest, remote_node.keep_memfd)
-        self._pond_leave_out_memory(guest, instance, on=True)
+        self._pond_leave_out(guest, instance)
         return super()._live_migration_operation(
             context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
         )
@@ -191,6 +191,8 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
         if CONF.libvirt.file_backed_memory > 0:
             refusal = "[libvirt] file_backed_memory is set on this host"
             data["stats"] = {**(data.get("stats") or {}), stats.NO_POOL_MEMORY: refusal}
+        if not CONF.libvirt.live_migration_permit_post_copy:
+            data["stats"] = {**(data.get("stats") or {}), stats.LEAVES_OUT: "1"}
         own_mib = self._pond_own_mib()
         if own_mib is not None:
             data["memory_mb"] = own_mib

@@ -240,8 +240,8 @@ class PoolAttachments:
     ) -> Attachment:
         """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
 
-        `patient`: as for find. `wishes`: guest_mib, project_id, user_id, shape, as AssignRequest has them. A failure is
-        undone as far as the agent can be reached; what is left, the controller's reconciler releases.
+        `patient`: as for find. `wishes`: guest_mib, project_id, user_id, shape, source, as AssignRequest has them. A
+        failure is undone as far as the agent can be reached; what is left, the controller's reconciler releases.
         """
         for pool_uuid in claim.pools:
             try:
@@ -255,6 +255,13 @@ class PoolAttachments:
             LOG.info("Attached %d MiB of %s to %s on %s", claim.pool_mib, attachment.pool_name, consumer_uuid, host)
             return attachment
         raise self._failed(host, consumer_uuid, failed_pool, claim, failure, patient) from failure
+
+    def await_guest(self, host: str, consumer_uuid: str) -> None:
+        """Have a guest awaited whose slices are handed over to a host; raises PoolMemoryUnavailable."""
+        try:
+            self.insist(host, lambda api: api.await_guest(host, consumer_uuid=consumer_uuid), False)
+        except (PondError, Bus) as error:
+            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
 
     def _attach_once(self, request: AssignRequest, patient: bool) -> Attachment:
         operation_id = str(uuid.uuid4())

@@ -100,6 +100,12 @@ def numa_info_without_pins() -> None:
     expect(after == before, f"it made {after!r} of {before!r}")
 
 
+def compute_nodes_are_found() -> None:
+    """ComputeNode.get_by_host_and_nodename(context, host, nodename) finds another host's, with its statistics."""
+    checks.has_parameters(objects.ComputeNode.get_by_host_and_nodename, ("host", "nodename"))
+    expect("stats" in objects.ComputeNode.fields, "it has no stats")
+
+
 def migrate_takes_the_xml() -> None:
     """The destination's XML goes to guest.migrate(destination_xml=...)."""
     expect("destination_xml" in str(Driver._live_migration_operation.__code__.co_consts), "it is not passed by name")
@@ -143,6 +149,7 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._get_volume_config", volumes_have_a_cache_mode),
     ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
+    ("nova.objects.ComputeNode.get_by_host_and_nodename", compute_nodes_are_found),
 ]
 
 

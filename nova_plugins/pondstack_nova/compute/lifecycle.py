@@ -8,7 +8,7 @@
 | stop, soft reboot, pause, suspend, resume, rescue, unrescue | untouched |
 | destroy: delete, shelve offload, revert at the destination, evacuated from here | released |
 | migrate_disk_and_power_off | released once the guest is off |
-| pre_live_migration | attached at the destination in the shape of the source; nothing where all is claimed as local |
+| pre_live_migration | attached at the destination as at the source, or handed over; not where all is local there |
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
@@ -305,7 +305,13 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
         return (self._pond_attach(instance, claim, patient=again), True) if claim else (None, False)
 
     def _pond_attach(
-        self, instance: Any, claim: PoolClaim, shape: tuple[int, ...] | None = None, *, patient: bool = False
+        self,
+        instance: Any,
+        claim: PoolClaim,
+        shape: tuple[int, ...] | None = None,
+        *,
+        source: str = "",
+        patient: bool = False,
     ) -> Attachment:
         return self.pool_memory.attach(
             self._pond_node()[1],
@@ -316,6 +322,7 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             project_id=instance.project_id or "",
             user_id=instance.user_id or "",
             shape=shape,
+            source=source,
         )
 
     def _pond_release(self, instance: Any) -> bool:
@@ -347,6 +354,19 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             raise exception.MigrationPreCheckError(reason=str(error)) from error
         return claim, source
 
+    def _pond_takes_over(self, context: Any, instance: Any, source: Attachment) -> bool:
+        """Return whether a guest's slices may be handed over to this host; of drivers that need not copy them."""
+        del context, instance, source
+        return False
+
+    def _pond_await_guest(self, instance: Any) -> None:
+        """Have the guest's QEMU here leave out what was handed over; raises MigrationPreCheckError, with all undone."""
+        try:
+            self.pool_memory.await_guest(self._pond_node()[1], instance.uuid)
+        except PoolMemoryUnavailable as error:
+            self._pond_release(instance)
+            raise exception.MigrationPreCheckError(reason=str(error)) from error
+
     def _pond_attach_for_move(self, context: Any, instance: Any) -> Attachment | None:
         claim, source = self._pond_plan_move(context, instance, None)
         if source is None:
@@ -356,8 +376,9 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             self._pond_release(instance)
         if claim is None:
             return None
+        handed = instance.node if self._pond_takes_over(context, instance, source) else ""
         try:
-            attachment = self._pond_attach(instance, claim, claims.shape_of(source.extents))
+            attachment = self._pond_attach(instance, claim, claims.shape_of(source.extents), source=handed)
         except PoolMemoryUnavailable as error:
             raise exception.MigrationPreCheckError(reason=str(error)) from error
         if [(b.kind, b.size_mib) for b in attachment.backings] != [(b.kind, b.size_mib) for b in source.backings]:
@@ -365,4 +386,6 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             raise exception.MigrationPreCheckError(
                 reason="the destination backs pool memory otherwise than the source (kind or sizes); migrate it cold"
             )
+        if attachment.handed:
+            self._pond_await_guest(instance)
         return attachment

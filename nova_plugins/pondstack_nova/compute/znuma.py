@@ -188,6 +188,15 @@ def on_files(xml: str) -> bool:
     return any(cell.get("memAccess") for cell in _pool_cells(etree.fromstring(xml)))
 
 
+def shares_more(xml: str) -> bool:
+    """Tell whether a domain shares memory with QEMU's outside beside its CPU-less cells."""
+    document = etree.fromstring(xml)
+    cells = [cell for cell in document.findall("./cpu/numa/cell") if cell.get("cpus") and cell.get("memAccess")]
+    backing = document.find("./memoryBacking")
+    wide = backing is not None and any(backing.find(name) is not None for name in ("access[@mode='shared']", "source"))
+    return wide or bool(cells)
+
+
 def pinned_by(guest: Any) -> str | None:
     """Return what of a LibvirtConfigGuest pins or encrypts its memory; None when nothing does."""
     if guest.launch_security is not None:

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from lxml import etree
+from nova import objects
 from nova.compute import manager
 from nova.compute import utils as compute_utils
 from nova.scheduler.client import report
@@ -72,6 +73,10 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
     (f"{LIBVIRT}._create_guest", (driver.LibvirtDriver, "_create_guest_with_network", nothing)),
     (f"{LIBVIRT}._get_volume_config", (driver.LibvirtDriver, "_get_volume_config", nothing)),
     ("nova.virt.libvirt.migration._update_numa_xml", (migration, "_update_numa_xml", _pins_all)),
+    (
+        "nova.objects.ComputeNode.get_by_host_and_nodename",
+        (objects.ComputeNode, "get_by_host_and_nodename", classmethod(lambda _cls, _context, _node: None)),
+    ),
     (
         f"{LIBVIRT}._live_migration_operation",
         (

@@ -125,7 +125,11 @@ def test_the_hypervisors_figures_leave_pool_nodes_out(pond: Any) -> None:
         answer = {"memory_mb": total, "memory_mb_used": used}
         with patch.object(driver.LibvirtDriver, "get_available_resource", lambda _self, _node, a=answer: dict(a)):
             figures = pond.get_available_resource("h1")
-            assert figures == {"memory_mb": 8192, "memory_mb_used": told, "stats": {stats.BY_CLAIM: "1"}}
+            assert figures == {
+                "memory_mb": 8192,
+                "memory_mb_used": told,
+                "stats": {stats.BY_CLAIM: "1", stats.LEAVES_OUT: "1"},
+            }
 
 
 def test_no_nova_numa_node_is_fitted_to_a_pool_node(pond: Any) -> None:
@@ -161,6 +165,7 @@ def test_they_move_without_this_hosts_nodes(pond: Any, topology: Any, kept: bool
     xml = "<domain><numatune><memory mode='strict' nodeset='0'/></numatune></domain>"
     moved: list[str] = []
     guest = SimpleNamespace(migrate=lambda *_args, destination_xml=None, **_kwargs: moved.append(destination_xml))
+    guest.get_xml_desc = lambda: xml
     flavor = SimpleNamespace(extra_specs={})
     instance = SimpleNamespace(uuid="guest", flavor=flavor, numa_topology=topology)
 

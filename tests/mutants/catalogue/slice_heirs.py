@@ -7,6 +7,7 @@ _SQL = "pondstack/tests/ledger/test_slice_inheritance.py"
 _DEVICES = "pondstack/tests/devices/test_contract.py"
 _ENDPOINT = "pondstack/tests/controller/pool/test_hand_overs.py"
 _DRIVER = "agent/tests/drivers/test_hand_over.py"
+_NOVA = "nova_plugins/tests/compute/test_hand_over.py"
 _RULES = "pondstack/tests/controller/reconcile/rules/test_inheritance.py"
 
 MUTANTS = (
@@ -225,5 +226,45 @@ MUTANTS = (
         "                    return found.to_wire()\n",
         ("agent/tests/pool/test_hand_over.py::test_a_host_tells_where_its_guest_is_going_to",),
         "the source copies stale pages over what is handed over",
+    ),
+    Mutant(
+        "qemu_copies_what_is_handed_over",
+        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "            monitor.ignore_shared(guest, on=remote or handed)\n",
+        "            monitor.ignore_shared(guest, on=remote)\n",
+        (f"{_NOVA}::test_qemu_leaves_out_what_is_handed_over_and_nothing_else",),
+        "no migration with a hand-over is taken in at the destination",
+    ),
+    Mutant(
+        "qemu_leaves_out_what_is_not_handed_over",
+        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "            monitor.ignore_shared(guest, on=remote or handed)\n",
+        "            monitor.ignore_shared(guest, on=True)\n",
+        (f"{_NOVA}::test_qemu_leaves_out_what_is_handed_over_and_nothing_else",),
+        "pool memory that has to be copied is not",
+    ),
+    Mutant(
+        "a_source_of_the_former_release_is_asked_for_its_slices",
+        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "        return stats.leaves_out(node)\n",
+        "        return bool(node)\n",
+        (f"{_NOVA}::test_both_ends_have_to_be_able_to",),
+        "a nova-compute of the former release copies over slices that are in use",
+    ),
+    Mutant(
+        "what_has_to_be_copied_is_left_out",
+        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "        if handed and not remote and znuma.shares_more(xml):\n",
+        "        if False:\n",
+        (f"{_NOVA}::test_what_has_to_be_copied_is_not_left_out",),
+        "an older QEMU loses local memory of a server that moves",
+    ),
+    Mutant(
+        "a_guest_that_nobody_awaits_moves",
+        "nova_plugins/pondstack_nova/compute/lifecycle.py",
+        "        if attachment.handed:\n",
+        "        if False:\n",
+        (f"{_NOVA}::test_the_slices_stay_and_the_guest_is_awaited",),
+        "no migration with a hand-over is taken in at the destination",
     ),
 )

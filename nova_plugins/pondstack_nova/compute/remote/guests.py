@@ -12,12 +12,10 @@ from nova.network import model
 from oslo_log import log as logging
 from oslo_service import loopingcall
 
-from pondstack.domain.backing import FILE
 from pondstack_nova import pins
-from pondstack_nova.compute import znuma
-from pondstack_nova.compute.remote import monitor
+from pondstack_nova.compute.left_out import LeftOutMemory
 from pondstack_nova.compute.remote import node as remote_node
-from pondstack_nova.compute.remote.life import check_move, remote_mib_of
+from pondstack_nova.compute.remote.life import remote_mib_of
 from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
@@ -27,7 +25,7 @@ _SOURCES = {"rbd": "network", "lvm": "block"}
 """What disks of images are, by [libvirt] images_type; files else."""
 
 
-class RemoteGuests:
+class RemoteGuests(LeftOutMemory):
     """Mixin of PondLibvirtDriver, before PoolMemoryLifecycle."""
 
     disk_cachemode: str
@@ -102,35 +100,6 @@ class RemoteGuests:
         timer = loopingcall.FixedIntervalWithTimeoutLoopingCall(look)
         with contextlib.suppress(loopingcall.LoopingCallTimeOut):
             timer.start(interval=0.5, timeout=CONF.libvirt.wait_soft_reboot_seconds).wait()
-
-    # Live migration: the data planes have its memory, and QEMU leaves that out.
-
-    def _pond_check_leaves(self, instance: Any) -> None:
-        """Raise MigrationPreCheckError where QEMU itself might fetch a guest's memory, or leave too much of it out."""
-        if not remote_mib_of(instance):
-            return
-        if CONF.libvirt.live_migration_permit_post_copy:
-            raise exception.MigrationPreCheckError(
-                reason="a server with remote memory is not migrated with [libvirt] live_migration_permit_post_copy"
-            )
-        on_files = znuma.on_files(self._host.get_guest(instance).get_xml_desc())
-        check_move(instance, (FILE,) if on_files else ())
-
-    def _pond_leave_out_memory(self, guest: Any, instance: Any, *, on: bool) -> None:
-        """Have a guest's QEMU leave its memory out of what it sends or saves, or not."""
-        if remote_mib_of(instance):
-            monitor.ignore_shared(guest, on=on)
-
-    def rollback_live_migration_at_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
-        """Have QEMU send all of its memory again, of a guest that runs on here."""
-        with contextlib.suppress(Exception):  # `suspend` does it again
-            self._pond_leave_out_memory(self._host.get_guest(instance), instance, on=False)
-        return super().rollback_live_migration_at_source(context, instance, *args, **kwargs)  # type: ignore[misc]
-
-    def suspend(self, context: Any, instance: Any) -> Any:
-        """Be sure that what is saved has the guest's memory: a live migration that failed may have left it out."""
-        self._pond_leave_out_memory(self._host.get_guest(instance), instance, on=False)
-        return super().suspend(context, instance)  # type: ignore[misc]
 
     # What would reach its memory behind the page tables.
 
