@@ -106,4 +106,6 @@ def agent_conf(host: str) -> SimpleNamespace:
     power = SimpleNamespace(
         waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0, doorbell=False, doorbell_seconds=1.0
     )
-    return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending, power=power, config_file=())
+    parts = {"agent": agent, "tiering": tiering, "lending": lending, "power": power}
+    plane = SimpleNamespace(arrival_seconds=1800.0)
+    return SimpleNamespace(host=host, data_plane=plane, **parts, config_file=())

@@ -20,7 +20,7 @@ from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
-from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in
+from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in, tags
 from pondstack_agent.host.mapped_files import mapped_ranges
 from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
@@ -164,7 +164,7 @@ class EmulatedHostPool(HostPoolDriver):
         for pool, device in self._by_pool().items():
             slice_mib = device.info().slice_mib
             for index, entry in device.permissions().items():
-                for tag in sorted(_tags(entry, self._host) - set(known)):
+                for tag in sorted(tags(entry, self._host) - set(known)):
                     slices.setdefault((pool, tag), []).append(index)
                     found[pool, tag] = {
                         "allocation_uuid": tag,
@@ -192,12 +192,6 @@ def _permissions(record: Mapping[str, Any]) -> list[Permission]:
     """Return what the device says of the slices of a record; raises DeviceFailed."""
     table = EmulatedDevice(record["device_path"]).permissions()
     return [table[index] for index in indexes_of(extents_in(record)) if index in table]
-
-
-def _tags(entry: Permission, host: str) -> set[str]:
-    """Return the allocations for which a permission lets a host in, as its holder or as its heir."""
-    holders = [(entry.host, entry.tag), *([(entry.heir.host, entry.heir.tag)] if entry.heir else [])]
-    return {tag for name, tag in holders if name == host}
 
 
 def _record(device: Path, grant: Grant) -> dict[str, Any]:

@@ -27,6 +27,12 @@ def check_permission(table: Mapping[int, Permission], host: str, grant: Grant) -
             )
 
 
+def tags(entry: Permission, host: str) -> set[str]:
+    """Return the allocations for which a permission lets a host in, as its holder or as its heir."""
+    holders = [(entry.host, entry.tag), *([(entry.heir.host, entry.heir.tag)] if entry.heir else [])]
+    return {tag for name, tag in holders if name == host}
+
+
 def extents_in(record: Mapping[str, Any]) -> tuple[Extent, ...]:
     """Return the extents of a record."""
     return tuple(Extent(item["start"], item["count"]) for item in record["extents"])

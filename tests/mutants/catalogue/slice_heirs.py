@@ -2,8 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-_LEDGER = "tests/fixtures/tests/memory/test_ledger.py"
-_SQL = "pondstack/tests/ledger/test_slice_inheritance.py"
+_LEDGER = "pondstack/tests/ledger/test_slice_inheritance.py"
 _DEVICES = "pondstack/tests/devices/test_contract.py"
 _ENDPOINT = "pondstack/tests/controller/pool/test_hand_overs.py"
 _DRIVER = "agent/tests/drivers/test_hand_over.py"
@@ -16,7 +15,7 @@ MUTANTS = (
         "pondstack/ledger/slices.py",
         "        if heir is not None:\n            return pass_on(",
         "        if heir is not None and False:\n            return pass_on(",
-        (f"{_LEDGER}::test_the_switch_is_the_owners_release",),
+        (f"{_LEDGER}::test_the_switch_is_the_owners_release[sqlite]",),
         "the pool memory of a server that has moved is zeroed under it",
     ),
     Mutant(
@@ -24,7 +23,7 @@ MUTANTS = (
         "pondstack/ledger/slices.py",
         "            heirs = {entry.uuid: entry.heir for entry in known if entry.heir is not None}\n",
         "            heirs: dict[str, str] = {}\n",
-        (f"{_LEDGER}::test_a_fenced_source_hands_over_once_the_device_keeps_it_out",),
+        (f"{_LEDGER}::test_a_fenced_source_hands_over_once_the_device_keeps_it_out[sqlite]",),
         "a server that has just moved loses its pool memory with the host that it came from",
     ),
     Mutant(
@@ -32,7 +31,7 @@ MUTANTS = (
         "pondstack/ledger/failures.py",
         "disinherit(self._store, tx, self._store.allocations.of_heirs(tx, name))",
         "disinherit(self._store, tx, [])",
-        (f"{_LEDGER}::test_a_fenced_destination_inherits_nothing",),
+        (f"{_LEDGER}::test_a_fenced_destination_inherits_nothing[sqlite]",),
         "a dead host gets the slices that a server lets go of",
     ),
     Mutant(
@@ -40,7 +39,7 @@ MUTANTS = (
         "pondstack/ledger/inheritance.py",
         "        if states == [SliceState.ONLINE] * wanted:\n",
         "        if states:\n",
-        (f"{_LEDGER}::test_only_what_is_online_is_handed_over",),
+        (f"{_LEDGER}::test_only_what_is_online_is_handed_over[sqlite-releasing]",),
         "a server moves to memory that its host is about to give back",
     ),
     Mutant(
@@ -48,7 +47,7 @@ MUTANTS = (
         "pondstack/ledger/inheritance.py",
         "        if entry.heir is not None or sum(shape)",
         "        if sum(shape)",
-        (f"{_LEDGER}::test_there_is_one_heir_at_most",),
+        (f"{_LEDGER}::test_there_is_one_heir_at_most[sqlite]",),
         "two hosts wait for the same slices",
     ),
     Mutant(
@@ -56,7 +55,7 @@ MUTANTS = (
         "pondstack/db/store/allocations.py",
         "if uuid not in heirs]",
         "]",
-        (f"{_SQL}::test_a_late_undo_leaves_what_is_acknowledged",),
+        (f"{_LEDGER}::test_a_late_undo_leaves_what_is_acknowledged[sqlite]",),
         "a host that a server moves to has memory that the ledger does not know",
     ),
     Mutant(
