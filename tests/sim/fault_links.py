@@ -119,6 +119,8 @@ class DatabaseLink:
 class DeviceLink(PoolDevice):
     """A controller's way to a device."""
 
+    hands_over = True
+
     def __init__(self, device: MemoryDevice, moments: Moments) -> None:
         self._device = device
         self._moments = moments
@@ -131,6 +133,12 @@ class DeviceLink(PoolDevice):
         """Let a host in."""
         self._moments.pass_by("device.before")
         self._device.grant(host, extents, tag=tag, epoch=epoch)
+        self._moments.pass_by("device.after")
+
+    def add_heir(self, host: str, extents: Sequence[Extent], *, tag: str, owner: str, epoch: int) -> None:
+        """Let an heir in."""
+        self._moments.pass_by("device.before")
+        self._device.add_heir(host, extents, tag=tag, owner=owner, epoch=epoch)
         self._moments.pass_by("device.after")
 
     def revoke(self, indexes: Iterable[int], *, tag: str, epoch: int) -> None:

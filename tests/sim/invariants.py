@@ -1,10 +1,10 @@
 """What must hold after every step of a history. Nothing in here is told to the code under test."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pondstack.devices.base import Permission
+from pondstack.devices.base import Heir, Permission
 from pondstack.domain import transitions
 from pondstack.domain.model import Extent, Slice, indexes_of
 from pondstack.domain.states import OWNED, SliceState
@@ -45,6 +45,8 @@ class Watch:
         self.running: dict[tuple[str, str], Held] = {}
         self.promised: dict[tuple[str, str], Held] = {}
         self._slices: dict[tuple[str, int], Slice] = {}
+        self._heirs: dict[str, str] = {}
+        """By allocation, which one its slices are, or were, handed over to."""
         self._writers: dict[int, Any] = {}
         self._epochs: dict[str, int] = {}
         self._grants: dict[str, Any] = {}
@@ -69,6 +71,7 @@ class Watch:
         for uuid, pool in view.pools.items():
             if self._totals.setdefault(uuid, pool.slices_total) != pool.slices_total:
                 raise Violation("total_changed", f"pool {uuid} has {pool.slices_total} slices")
+        self._heirs |= {uuid: item.heir for uuid, item in view.allocations.items() if item.heir}
         before = self._slices
         self._slices = {(item.pool_uuid, item.index): item for item in view.slices}
         for key, item in self._slices.items():
@@ -114,10 +117,15 @@ class Watch:
             item = self._slice(held, index)
             if item.state in (SliceState.FREE, SliceState.SANITIZING):
                 raise Violation("running_memory_freed", f"{_about(held)}: slice {index} is {item.state}")
-            if item.state in OWNED and item.allocation_uuid != held.allocation_uuid:
+            if item.state in OWNED and not self._is_for(item, held):
                 raise Violation(
                     "running_memory_handed_on", f"{_about(held)}: slice {index} is {item.allocation_uuid}'s"
                 )
+
+    def _is_for(self, item: Slice, held: Held) -> bool:
+        """Tell whether a slice belongs to who relies on it, or is to, once its owner lets go of it."""
+        owner = item.allocation_uuid
+        return owner == held.allocation_uuid or self._heirs.get(owner or "") == held.allocation_uuid
 
     def _slice(self, held: Held, index: int) -> Slice:
         """Return a slice that somebody relies on."""
@@ -129,7 +137,8 @@ class Watch:
     def _check_promise(self, held: Held) -> None:
         for index in held.indexes:
             item = self._slice(held, index)
-            if item.state is not SliceState.ONLINE or item.allocation_uuid != held.allocation_uuid:
+            inherits = item.allocation_uuid != held.allocation_uuid and self._is_for(item, held)
+            if not inherits and (item.state, item.allocation_uuid) != (SliceState.ONLINE, held.allocation_uuid):
                 detail = f"{_about(held)} was acknowledged; slice {index} is {item.state} ({item.reason})"
                 raise Violation("acknowledged_lost", detail)
 
@@ -145,7 +154,8 @@ class Watch:
     def _check_device(self, held: Held, device: MemoryDevice) -> None:
         for index in held.indexes:
             entry: Permission | None = device.table.get(index)
-            if entry is None or (entry.host, entry.tag) != (held.host, held.allocation_uuid):
+            own = Heir(held.host, held.allocation_uuid)
+            if entry is None or own not in (Heir(entry.host, entry.tag), entry.heir):
                 raise Violation("permission_taken", f"{_about(held)}: the device gives slice {index} to {entry}")
             if held.mark is not None and device.contents.get(index) != held.mark:
                 found = device.contents.get(index)
@@ -181,7 +191,9 @@ class Watch:
                 for index in indexes_of(_extents(record["extents"])):
                     key = record["pool_uuid"], index
                     other = owners.setdefault(key, record["allocation_uuid"])
-                    if other != record["allocation_uuid"]:
+                    pair = other, record["allocation_uuid"]
+                    handed = any(self._heirs.get(owner) == heir for owner, heir in (pair, pair[::-1]))
+                    if len(set(pair)) > 1 and not handed:
                         detail = f"slice {index} is attached for {other} and {record['allocation_uuid']}"
                         raise Violation("two_owners", detail)
         for held in (*self.running.values(), *self.promised.values()):
@@ -217,6 +229,16 @@ class Watch:
             self.promised[key] = held
         self._check_slices(held)
         self.device_changed(held.pool_uuid)
+
+    def came_along(self, held: Held) -> None:
+        """A guest is about to go on elsewhere with its slices: they hold what it has written where it was."""
+        device = self.devices[held.pool_uuid]
+        for index in held.indexes:
+            if device.contents.get(index) != held.mark:
+                found = device.contents.get(index)
+                raise Violation("left_behind", f"{_about(held)}: slice {index} holds {found!r}")
+        if (held.host, held.vm) in self.promised:  # it writes elsewhere from now on
+            self.promised[held.host, held.vm] = replace(held, mark=None)
 
     def stopped(self, host: str, vm: str) -> None:
         """A guest has ended."""

@@ -94,10 +94,13 @@ class Nova:
             return
         instance.busy = False
 
-    def _attach(self, instance: Instance, host: str, shape: tuple[int, ...] | None) -> Attachment | None:
+    def _attach(
+        self, instance: Instance, host: str, shape: tuple[int, ...] | None, source: str = ""
+    ) -> Attachment | None:
         """Attach, by one operation id; None when it was refused or never answered."""
         operation_id = self._operation(instance, "attach")
-        request = AssignRequest(instance.name, host, instance.pool, instance.mib, 2 * instance.mib, shape=shape)
+        more = {"shape": shape, "source": source}
+        request = AssignRequest(instance.name, host, instance.pool, instance.mib, 2 * instance.mib, **more)
         for _ in range(TRIES):
             if not self._rack.hosts[host].up:
                 return None
@@ -240,8 +243,13 @@ class Nova:
         old = instance.held
         assert old is not None
         shape = tuple(_runs(old))
-        attached = self._attach(instance, target, shape)
-        if attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
+        attached = self._attach(instance, target, shape, source if self._rack.history.hands_over else "")
+        if attached is not None and attached.handed:
+            moved = self._move_in_place(instance, source, target, seconds, attached)
+            if moved:
+                self._drop(aside)
+                return
+        elif attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
             self._rack.scheduler.sleep(seconds)
             if self._rack.hosts[target].up:
                 self._rack.watch.forget(source, instance.name)
@@ -257,6 +265,30 @@ class Nova:
         if source_host.up and f"{instance.name}@{source}" not in source_host.memory.mapped:
             # Its host lost power meanwhile, and was back while this migration was under way.
             self.restart(instance)
+
+    def _move_in_place(
+        self, instance: Instance, source: str, target: str, seconds: float, attached: Attachment
+    ) -> bool:
+        """Have a guest go on at its destination with the slices that it has; False: it is to go on where it was."""
+        old, hosts = instance.held, self._rack.hosts
+        assert old is not None
+        self._rack.scheduler.sleep(seconds)
+        running = (source, instance.name) in self._rack.watch.running
+        if not (running and hosts[source].up and hosts[target].up):
+            return False
+        # Its hypervisor at the source has stopped it, and still maps its slices, until the other one runs it.
+        self._rack.watch.stopped(source, instance.name)
+        self._rack.moments.pass_by("guest")
+        if hosts[target].up:
+            self._rack.watch.came_along(old)
+            if self._run(instance, target, attached):
+                self._rack.watch.forget(source, instance.name)
+                self._stop(instance, source)
+                self._detach(instance, source)
+                return True
+        if hosts[source].up and f"{instance.name}@{source}" in hosts[source].memory.mapped:
+            self._rack.watch.started(old)
+        return False
 
     def _put_back(self, consumer: str, aside: str) -> None:
         while True:

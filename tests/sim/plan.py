@@ -44,6 +44,7 @@ class History:
     the hosts that lend (see the folder guests). `sized`: the leader sizes the free buffers, from `buffer_slices` up;
     else they are `buffer_slices`. `rooms`: how many buffers each host can lend in all, where the active ones are asked
     to; None: any number, and nobody is asked. `plans`: hosts sleep and are emptied by plans (see the folder plans).
+    `hands_over`: guests that move live take their slices along.
     """
 
     seed: int
@@ -62,6 +63,7 @@ class History:
     holding: bool = False
     rooms: dict[str, int] | None = None
     plans: bool = False
+    hands_over: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
@@ -79,7 +81,8 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
         faults = _with_slow_host(seed, hosts, faults)
     sized = not only and Random(f"sized {seed}").random() < SIZED_SHARE
     buffer_slices, drain = rng.choice((0, 1)), rng.random() < 0.3
-    return History(seed, controllers, hosts, pools, buffer_slices, drain, operations, faults, sized=sized)
+    more = {"sized": sized, "hands_over": Random(f"hands over {seed}").random() < HANDED_SHARE}
+    return History(seed, controllers, hosts, pools, buffer_slices, drain, operations, faults, **more)
 
 
 def _operations(
@@ -165,6 +168,8 @@ SLOW_SHARE = 0.4
 FORGED_RELEASE = "forged_release"
 """A kind of histories that are drawn with it only: what somebody on the bus makes up, no fault of the rack's own."""
 
+HANDED_SHARE = 0.5
+"""In how many histories slices are handed over; of a stream of its own, too."""
 SIZED_SHARE = 0.5
 """How many histories have free buffers that are sized; of a stream of its own, too."""
 

@@ -53,6 +53,12 @@ class WatchedDevice(MemoryDevice):
         super().grant(*arguments, **named)
         self._changed(before)
 
+    def add_heir(self, *arguments: Any, **named: Any) -> None:
+        """Let an heir in."""
+        before = dict(self.table)
+        super().add_heir(*arguments, **named)
+        self._changed(before)
+
     def revoke(self, *arguments: Any, **named: Any) -> None:
         """Take slices back."""
         before = dict(self.table)
