@@ -14,8 +14,8 @@ from pondstack.domain import errors
 from pondstack.domain.model import Extent
 from pondstack_nova import stats
 from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable
-from pondstack_nova.compute.left_out import LeftOutMemory
 from pondstack_nova.compute.remote import monitor
+from pondstack_nova.compute.remote.left_out import LeftOutMemory
 from tests.fixtures.fake_agents import file_backing, node_backing
 
 __all__ = ["h1", "h2", "rack"]

@@ -228,7 +228,7 @@ MUTANTS = (
     ),
     Mutant(
         "qemu_copies_what_is_handed_over",
-        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
         "            monitor.ignore_shared(guest, on=remote or handed)\n",
         "            monitor.ignore_shared(guest, on=remote)\n",
         (f"{_NOVA}::test_qemu_leaves_out_what_is_handed_over_and_nothing_else",),
@@ -236,7 +236,7 @@ MUTANTS = (
     ),
     Mutant(
         "qemu_leaves_out_what_is_not_handed_over",
-        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
         "            monitor.ignore_shared(guest, on=remote or handed)\n",
         "            monitor.ignore_shared(guest, on=True)\n",
         (f"{_NOVA}::test_qemu_leaves_out_what_is_handed_over_and_nothing_else",),
@@ -244,7 +244,7 @@ MUTANTS = (
     ),
     Mutant(
         "a_source_of_the_former_release_is_asked_for_its_slices",
-        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
         "        return stats.leaves_out(node)\n",
         "        return bool(node)\n",
         (f"{_NOVA}::test_both_ends_have_to_be_able_to",),
@@ -252,7 +252,7 @@ MUTANTS = (
     ),
     Mutant(
         "what_has_to_be_copied_is_left_out",
-        "nova_plugins/pondstack_nova/compute/left_out.py",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
         "        if handed and not remote and znuma.shares_more(xml):\n",
         "        if False:\n",
         (f"{_NOVA}::test_what_has_to_be_copied_is_not_left_out",),

@@ -13,8 +13,8 @@ from oslo_log import log as logging
 from oslo_service import loopingcall
 
 from pondstack_nova import pins
-from pondstack_nova.compute.left_out import LeftOutMemory
 from pondstack_nova.compute.remote import node as remote_node
+from pondstack_nova.compute.remote.left_out import LeftOutMemory
 from pondstack_nova.compute.remote.life import remote_mib_of
 from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
