@@ -17,7 +17,7 @@ from typing import Any
 import nova.conf
 from nova import exception, objects
 
-from pondstack.domain.live_move import FILE
+from pondstack.domain.backing import FILE
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import stats
 from pondstack_nova.compute import znuma
