@@ -34,7 +34,6 @@ from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.misplaced.build import build_misplaced
 from pondstack_agent.mitigation.build import build_domains, build_mitigations, build_room
 from pondstack_agent.mitigation.endpoint import MitigationEndpoint
-from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
 from pondstack_agent.pool.askers import Askers
 from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
@@ -146,7 +145,7 @@ def build_agent(
     mitigations = build_mitigations(moving, nodes, room, step)
     misplaced = build_misplaced(moving, nodes, mitigations.on_record, pool.consumers)
     housekeeper = build_housekeeper(context, pool, mitigations, misplaced)
-    endpoint = _endpoint(context, pool, reporter, mitigations, housekeeper)
+    endpoint = _endpoint(context, pool, reporter, housekeeper)
     endpoints = (
         endpoint,
         LendingEndpoint(lending, context.epoch),
@@ -199,9 +198,7 @@ def _reporter(
     )
 
 
-def _endpoint(
-    context: AgentContext, pool: PoolMemory, reporter: Reporter, mitigations: Mitigations, housekeeper: Housekeeper
-) -> AgentEndpoint:
+def _endpoint(context: AgentContext, pool: PoolMemory, reporter: Reporter, housekeeper: Housekeeper) -> AgentEndpoint:
     return AgentEndpoint(
         host=context.host,
         operations=pool.operations,
@@ -210,7 +207,6 @@ def _endpoint(
         reporter=reporter,
         pools=context.pools,
         epoch=context.epoch,
-        mitigations=mitigations,
         housekeeper=housekeeper,
         askers=Askers(context.host, context.controller),
         arrivals=Arrivals(

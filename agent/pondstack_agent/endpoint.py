@@ -16,7 +16,6 @@ from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.pool.askers import Askers
 from pondstack_agent.pool.attach import AttachFlow, attachment_of
 from pondstack_agent.pool.housekeeper import Housekeeper
@@ -44,7 +43,6 @@ class AgentEndpoint:
         reporter: Reporter,
         pools: HostPools,
         epoch: EpochGuard,
-        mitigations: Mitigations,
         housekeeper: Housekeeper,
         askers: Askers,
         arrivals: Arrivals,
@@ -59,7 +57,6 @@ class AgentEndpoint:
         self._reporter = reporter
         self._pools = pools
         self._epoch = epoch
-        self._mitigations = mitigations
         self._housekeeper = housekeeper
         self._askers = askers
         self._arrivals = arrivals
@@ -165,22 +162,3 @@ class AgentEndpoint:
         """Return what is really attached now."""
         self._epoch.check(epoch)
         return self._reporter.report().to_wire()
-
-    @answered
-    def mitigate(self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str) -> dict[str, Any]:
-        """Controller's command: begin to move all pool pages of a running guest to local memory, then release them."""
-        self._epoch.check(epoch)
-        with self._consumers.holding(consumer_uuid):
-            return self._mitigations.begin(operation_id, consumer_uuid, self._housekeeper.release_unused).to_wire()
-
-    @answered
-    def get_mitigation(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
-        """Return how far a guest's newest mitigation is, None when there was none."""
-        found = self._mitigations.progress(consumer_uuid)
-        return found.to_wire() if found else None
-
-    @answered
-    def abort_mitigation(self, _context: Any, *, epoch: int, consumer_uuid: str) -> dict[str, Any]:
-        """Controller's command: stop a mitigation at its next chunk."""
-        self._epoch.check(epoch)
-        return self._mitigations.abort(consumer_uuid).to_wire()

@@ -21,6 +21,7 @@ from pondstack_rack.wait import wait_until
 from tests.rack.beats import GUEST_SECONDS, beat
 from tests.rack.local_guest import SLOTS
 from tests.rack.outages import Days
+from tests.rack.streams import stream_of
 
 FLAVOR = "pond.swap.small"
 MEMORY_MIB = FLAVORS[FLAVOR][1]
@@ -107,15 +108,9 @@ class RemoteGuest:
         found = self._api.get(f"/lenders/{self.lender}/buffers").json()["buffers"]
         return {(item["incarnation"], item["index"]) for item in found if item["state"] == "online"}
 
-    def copied_mib(self) -> float:
-        """Return what QEMU has copied of it to the host where it is, in MiB: libvirt counts that."""
-        enter = str(self.rack.layout.bin / f"in-{self.host}")
-        name = self.admin.compute.get_server(self.server).instance_name
-        command = [enter, "virsh", "--quiet", "domjobinfo", name, "--completed", "--rawstats"]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        print(told)
-        found = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
-        return int(found["memory_processed"]) / 2**20
+    def copied_mib(self) -> int:
+        """Return what QEMU has copied of it to the host where it is, in MiB."""
+        return stream_of(self.rack, self.admin, self.server)["copied"]
 
     def starts(self) -> None:
         """Wait until the guest runs and beats."""

@@ -12,11 +12,14 @@ from pondstack_rack.services import keystone
 from pondstack_rack.wait import wait_until
 from tests.rack.beats import beat
 from tests.rack.local_guest import SLOTS, LocalGuest
+from tests.rack.streams import stream_of
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 
 MIGRATION_SECONDS = 300.0
 SETTLE_SECONDS = 60.0
+OUTSIDE_MIB = 64
+"""What QEMU considers at most beside a guest's nodes: memory of its devices, and the firmware's."""
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +46,16 @@ def test_the_guest_sees_a_node_without_cpus_and_all_books_agree(guest: demo.Fact
 
 def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) -> None:
     admin = rack.connection()
+    """It has the same slices, none of whose memory QEMU copied."""
     online_before = guest.pool_after["slices"].get("online", 0)
+    places, pool_mib = guest.ledger["extents"], guest.ledger["pool_mib"]
     beat(admin, guest.server, count=SLOTS + 2)
     target = next(host for host in rack.layout.libvirt_hosts if host != guest.host)
     admin.compute.live_migrate_server(guest.server, host=target, block_migration="auto")
     assert wait_until(lambda: _settled(admin, guest.server), MIGRATION_SECONDS, 1.0)
     assert admin.compute.get_server(guest.server).hypervisor_hostname == target
+    local_mib = admin.compute.get_server(guest.server).flavor.ram - pool_mib
+    assert stream_of(rack, admin, guest.server)["total"] <= local_mib + OUTSIDE_MIB
     # Nova writes the migration's own end down last, after the server's.
     assert wait_until(lambda: _migrations(admin, guest.server) == ["completed"], SETTLE_SECONDS, 1.0)
 
@@ -58,9 +65,10 @@ def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) 
 
     def right() -> bool:
         facts = demo.look(rack.layout, admin, guest.server)
-        return demo.check(facts) == [] and facts.pool_after["slices"].get("online", 0) == online_before
+        online = facts.pool_after["slices"].get("online", 0)
+        return demo.check(facts) == [] and online == online_before and facts.ledger["extents"] == places
 
-    assert wait_until(right, SETTLE_SECONDS, 1.0), "the source's slices did not come back"
+    assert wait_until(right, SETTLE_SECONDS, 1.0), "the slices did not become the destination's"
 
 
 def test_the_guest_moves_to_local_memory_and_stays_local(rack: Rack, guest: demo.Facts) -> None:

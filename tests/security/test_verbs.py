@@ -30,6 +30,17 @@ def test_each_verb_has_its_callers_and_none_is_in_the_table_that_is_no_verb() ->
     assert set(VERBS) | of_the_driver == IN_TABLE
 
 
+def test_each_verb_has_one_endpoint() -> None:
+    """oslo.messaging calls the first one whose version suffices, whatever arguments the others would take."""
+    names = [
+        (topic, name)
+        for kind, topic in endpoints().items()
+        for name, _ in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def arguments(path: str, name: str) -> dict[str, Any]:
     """Return arguments that speak for somebody at a path of the table."""
     value: Any = name

@@ -1,6 +1,6 @@
-"""RPC endpoint of pondstack-agent for mitigations that the controller leads step by step (agent_mitigation_api).
+"""RPC endpoint of pondstack-agent for mitigations (agent_mitigation_api).
 
-The verbs of before 1.6 are AgentEndpoint's.
+`hold`, and an abort by its operation id, are of 1.6; without them a call of a former release means the same.
 """
 
 from typing import Any
@@ -38,6 +38,12 @@ class MitigationEndpoint:
         with self._consumers.holding(consumer_uuid):
             self._epoch.check(epoch)  # another may lead since we wait
             return self._mitigations.begin(operation_id, consumer_uuid, self._finish, hold=hold).to_wire()
+
+    @answered
+    def get_mitigation(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return how far a guest's newest mitigation is, None when there was none."""
+        found = self._mitigations.progress(consumer_uuid)
+        return found.to_wire() if found else None
 
     @answered
     def abort_mitigation(

@@ -11,7 +11,8 @@ DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachm
 through. Real CXL memory is a node of the host and needs none of this. A guest whose local node is a shared memfd gets
 no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. It gets its memfd from
 here, as a file by its descriptor, since a migration of QEMU leaves out what is a file to it and nothing else, and the
-data planes move this memory. Where such a guest comes from another host, its QEMU tells the agent (arrival_door.py).
+data planes move this memory. Where the agent expects a guest from another host, of whose memory QEMU is to leave out
+what is here already or comes otherwise, its QEMU tells the agent (arrival_door.py).
 Standard library only: it runs at each start of a guest.
 """
 
@@ -226,7 +227,7 @@ def main() -> NoReturn:
         if position is not None:
             forbid_huge_pages()
             arguments = on_descriptor(arguments, position, open_memory())
-            arguments = announce(arguments, Path(options["--state-dir"]), options["--host"])
+        arguments = announce(arguments, Path(options["--state-dir"]), options["--host"])
         arguments = prepare(arguments, Path(options["--state-dir"]), options["--host"])
         os.execv(options["--qemu"], [options["--qemu"], *arguments])
     except (Refused, DeviceFailed, OSError, ValueError, KeyError) as error:

@@ -20,7 +20,7 @@ from pondstack.devices.mappings import file_id, mapped_ranges
 from pondstack.domain.errors import DeviceFailed, InUse
 from pondstack.domain.model import Extent
 from pondstack_agent.drivers.emulated import EmulatedHostPool
-from pondstack_agent.qemu import wrapper
+from pondstack_agent.qemu import arrival_door, wrapper
 
 MIB = 2**20
 VM = "6f1c3f8e-54b5-4a1c-9d2b-0d8a3a1f0001"
@@ -259,6 +259,17 @@ def test_a_shared_node_and_slices(tmp_path: Path, driver, make_grant) -> None:
     (pool,) = changed_objects(local, changed)
     assert (pool["id"], pool["qom-type"]) == ("ram-node1", "memory-backend-file")
     assert wrapper.shared_node(changed) is not None
+
+
+@pytest.mark.parametrize("incoming", [True, False])
+@pytest.mark.parametrize("backend", [memfd(), []], ids=["remote", "slices"])
+def test_a_guest_that_is_expected_gives_the_agent_a_monitor(tmp_path: Path, backend: list[str], incoming: bool) -> None:
+    (tmp_path / "state").mkdir()
+    options = ["--state-dir", str(tmp_path / "state"), "--host", tmp_path.name, "--qemu", "/bin/echo", "--"]
+    words = ["-uuid", VM, *backend, *(["-incoming", "defer"] if incoming else [])]
+    with arrival_door.listen(tmp_path.name, VM):
+        done = subprocess.run([*HEAD, *options, *words], capture_output=True, text=True, check=True)
+    assert ("-mon" in done.stdout.split()) is incoming
 
 
 needs_qemu = pytest.mark.skipif(not os.access(wrapper.QEMU, os.X_OK), reason=f"{wrapper.QEMU} is not installed")

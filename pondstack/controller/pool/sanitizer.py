@@ -1,5 +1,7 @@
 """The release pipeline: SANITIZING slices are revoked at the device, zeroed, verified, and become FREE.
 
+Slices that were handed over are not zeroed: they are their heir's at the device, too, once their former owner is gone.
+
 It runs apart from every request: a VM start never waits for it (Pond section 4.2).
 """
 
@@ -47,11 +49,24 @@ class Sanitizer:
                 LOG.warning("Sanitising of pool %s waits: %s", uuid, error)
 
     def _drain(self, uuid: str) -> None:
+        self._end_former_owners(self._devices.get(uuid))
         waiting = [item.index for item in self._reader.slices(uuid, state=SliceState.SANITIZING)]
         for start in range(0, len(waiting), CHUNK_SLICES):
             if self._stopping():
                 return
             self._clean(uuid, waiting[start : start + CHUNK_SLICES])
+
+    def _end_former_owners(self, device: PoolDevice) -> None:
+        """End permissions of allocations that are no more, where heirs wait for them; the reconciler has the rest."""
+        if not device.hands_over:
+            return
+        handed: dict[str, list[int]] = {}
+        for index, entry in device.permissions().items():
+            if entry.heir is not None:
+                handed.setdefault(entry.tag, []).append(index)
+        # What is no more never comes back: the device knows if a leader that is none any more says so.
+        for tag in set(handed) - set(self._ledger.slices.owners(handed) if handed else ()):
+            device.revoke(handed[tag], tag=tag, epoch=self._ledger.epoch)
 
     def _clean(self, uuid: str, indexes: Sequence[int]) -> None:
         device = self._devices.get(uuid)

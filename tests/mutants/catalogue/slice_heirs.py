@@ -266,4 +266,20 @@ MUTANTS = (
         (f"{_NOVA}::test_the_slices_stay_and_the_guest_is_awaited",),
         "no migration with a hand-over is taken in at the destination",
     ),
+    Mutant(
+        "permission_of_who_still_has_slices_ends",
+        "pondstack/controller/pool/sanitizer.py",
+        "for tag in set(handed) - set(self._ledger.slices.owners(handed) if handed else ()):",
+        "for tag in set(handed):",
+        (f"{_ENDPOINT}::test_while_its_owner_has_it_the_device_does_not_follow",),
+        "the device keeps a host out of the memory of a server that has not moved yet",
+    ),
+    Mutant(
+        "the_device_does_not_follow_a_hand_over",
+        "pondstack/controller/pool/sanitizer.py",
+        "        self._end_former_owners(self._devices.get(uuid))\n",
+        "",
+        (f"{_ENDPOINT}::test_what_its_guest_has_in_them_stays",),
+        "the host that a server came from may use its memory until the next round of the reconciler",
+    ),
 )

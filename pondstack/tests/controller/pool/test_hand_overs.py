@@ -73,13 +73,28 @@ def test_what_its_guest_has_in_them_stays(placed, running, device):
         memory.write(b"the guest's")
     heir = arrive(placed, running)
     placed.release(running.allocation_uuid)
-    placed.reconcile()
+    placed.sanitizer.drain()
     assert device.permissions() == {i: Permission("h2", heir.allocation_uuid, 1) for i in (0, 1)}
     with open(device.path / "memory", "rb") as memory:
         assert memory.read(11) == b"the guest's"
     placed.release(heir.allocation_uuid, "h2")
     placed.sanitizer.drain()
     assert (device.permissions(), placed.count("free")) == ({}, 8)
+
+
+def test_the_reconciler_has_the_device_follow_too(placed, running, device):
+    heir = arrive(placed, running)
+    placed.release(running.allocation_uuid)
+    placed.reconcile()
+    assert device.permissions() == {i: Permission("h2", heir.allocation_uuid, 1) for i in (0, 1)}
+
+
+def test_while_its_owner_has_it_the_device_does_not_follow(placed, running, device):
+    arrive(placed, running)
+    before = device.permissions()
+    placed.sanitizer.drain()
+    assert device.permissions() == before
+    assert {entry.host for entry in before.values()} == {"h1"}
 
 
 def test_it_goes_before_the_device_has_followed(placed, running, device):
