@@ -21,6 +21,12 @@ POOL, PAGES = 1, 512
 EPOCH = 1
 
 
+def verbs_of(agent) -> MitigationEndpoint:
+    """Return the verbs of an agent for mitigations."""
+    (found,) = (part for part in agent.endpoints if isinstance(part, MitigationEndpoint))
+    return found
+
+
 class Killed(BaseException):
     """The agent ended here."""
 
@@ -153,18 +159,18 @@ class Host:
             clock=clock,
             step=self._step,
         )
-        found = built.endpoint._mitigations
+        self.rig.agent = built
+        found = self.led._mitigations
         found._find, found._cgroup_of = self.kernel.find, lambda guest: guest
         misplaced = built.housekeeper._misplaced
         misplaced._find, misplaced._migrating = self.kernel.find, lambda _pid: False
-        self.rig.agent = built
         built.housekeeper.recover()
         self.rig.later.run()
 
     @property
     def led(self):
         """The verbs by which the controller leads a mitigation."""
-        return next(item for item in self.rig.agent.endpoints if isinstance(item, MitigationEndpoint))
+        return verbs_of(self.rig.agent)
 
     def hold(self, operation: str = "m1"):
         """Begin one whose slices stay."""
@@ -184,12 +190,11 @@ class Host:
 
     def mitigate(self, operation: str = "m1"):
         """Call it as the controller does."""
-        endpoint = self.rig.agent.endpoint
-        return Mitigation.from_wire(call(endpoint.mitigate, epoch=EPOCH, operation_id=operation, consumer_uuid="vm1"))
+        return Mitigation.from_wire(call(self.led.mitigate, epoch=EPOCH, operation_id=operation, consumer_uuid="vm1"))
 
     def now(self):
         """Ask how far it is."""
-        found = call(self.rig.agent.endpoint.get_mitigation, consumer_uuid="vm1")
+        found = call(self.led.get_mitigation, consumer_uuid="vm1")
         return Mitigation.from_wire(found) if found else None
 
     def _step(self, name: str) -> None:

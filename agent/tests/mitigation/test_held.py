@@ -4,19 +4,17 @@ import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, Unavailable
 from pondstack_agent.mitigation.domains import Domains
-from pondstack_agent.mitigation.endpoint import MitigationEndpoint
 from tests.fixtures.rpc_call import call
 
-from .mitigated_host import EPOCH, PAGES, POOL, Killed
+from .mitigated_host import EPOCH, PAGES, POOL, Killed, verbs_of
 
 
 def test_a_file_is_no_node_whether_libvirt_answers_or_not(rig, monkeypatch) -> None:
     """Its guest is moved to another host, which needs none: nobody is to wait for it."""
     monkeypatch.setattr(Domains, "check", unreachable)
     rig.attach("op1")
-    (led,) = (part for part in rig.agent.endpoints if isinstance(part, MitigationEndpoint))
     with pytest.raises(BadRequest, match="live-migrate"):
-        call(led.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1", hold=True)
+        call(verbs_of(rig.agent).mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1", hold=True)
 
 
 def unreachable(_self: object) -> None:

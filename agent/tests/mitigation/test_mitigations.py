@@ -5,7 +5,7 @@ import pytest
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NoLocalRoom, NotFound, StaleEpoch
 from tests.fixtures.rpc_call import call
 
-from .mitigated_host import EPOCH, PAGES, POOL, Killed
+from .mitigated_host import EPOCH, PAGES, POOL, Killed, verbs_of
 
 
 def test_pages_move_and_slices_go_back_while_the_guest_runs(host) -> None:
@@ -49,7 +49,7 @@ def test_without_room_nothing_moves(host) -> None:
 
 def test_aborted_between_two_chunks(host) -> None:
     host.mitigate()
-    host.at["chunk"] = lambda: call(host.rig.agent.endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
+    host.at["chunk"] = lambda: call(host.led.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
     host.rig.later.run()
     assert (host.now().state, host.now().pages_moved) == ("aborted", 256)
     assert host.kernel.policy == POOL
@@ -127,12 +127,11 @@ def fail_in_use(_allocation: str) -> None:
 
 
 def test_who_has_nothing_on_a_node_is_refused(host) -> None:
-    endpoint = host.rig.agent.endpoint
     with pytest.raises(NotFound, match="no pool memory"):
-        call(endpoint.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm2")
+        call(host.led.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm2")
     with pytest.raises(NotFound):
-        call(endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm2")
-    call(endpoint.report, epoch=5)
+        call(host.led.abort_mitigation, epoch=EPOCH, consumer_uuid="vm2")
+    call(host.rig.agent.endpoint.report, epoch=5)
     with pytest.raises(StaleEpoch):
         host.mitigate()
 
@@ -140,7 +139,7 @@ def test_who_has_nothing_on_a_node_is_refused(host) -> None:
 def test_a_file_is_no_node(rig) -> None:
     rig.attach("op1")
     with pytest.raises(BadRequest, match="live-migrate"):
-        call(rig.agent.endpoint.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
+        call(verbs_of(rig.agent).mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
 
 
 def test_old_ones_are_forgotten(host) -> None:
@@ -160,7 +159,7 @@ def test_pages_that_the_kernel_moved_are_moved_back_by_the_heartbeat(host) -> No
 
 def test_pages_that_a_mitigation_moved_stay_local(host) -> None:
     host.mitigate()
-    host.at["chunk"] = lambda: call(host.rig.agent.endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
+    host.at["chunk"] = lambda: call(host.led.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
     host.kernel.evacuations += 1
     host.rig.beat()
     local = {0: 256, POOL: PAGES - 256}

@@ -40,8 +40,8 @@ MUTANTS = (
     Mutant(
         "permission_of_another_allocation",
         "agent/pondstack_agent/drivers/grant_records.py",
-        "if entry is None or (entry.host, entry.tag) != (host, grant.allocation_uuid):",
-        "if entry is None or entry.host != host:",
+        "if entry is None or not (inherits or Heir(entry.host, entry.tag) == own):",
+        "if entry is None or not (inherits or entry.host == host):",
         (f"{_AGENT}/drivers/test_contract.py::test_attach_needs_the_permission_of_this_host_and_allocation",),
         "a host onlines slices that are let in for another of its allocations",
     ),

@@ -66,8 +66,8 @@ MUTANTS = (
     ),
     Mutant(
         "memory_left_out_of_what_is_saved",
-        f"{_NOVA}/guests.py",
-        "        self._pond_leave_out_memory(self._host.get_guest(instance), instance, on=False)\n"
+        f"{_NOVA}/left_out.py",
+        "        self._pond_leave_nothing_out(self._host.get_guest(instance), instance)\n"
         "        return super().suspend",
         "        return super().suspend",
         (f"{_NOVA_TESTS}/test_remote_guests.py::test_what_is_saved_has_its_memory",),

@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "pool_memory_is_left_out_of_a_live_migration",
-        f"{_COMPUTE}/remote/guests.py",
+        f"{_COMPUTE}/remote/left_out.py",
         "check_move(instance, (FILE,) if on_files else ())",
         "check_move(instance)",
         (f"{_TESTS}/remote/test_remote_guests.py::test_qemu_leaves_no_pool_memory_out",),
