@@ -12,11 +12,13 @@ The same guest, which fills most of its memory and works on a part of it, the wo
   copied by the file system, which is this machine's here: a network file system that copies within its server sends
   no content either, and what it says for it is not counted;
 - by reference, with each host's mirrors on its own disk, for comparison, at one working set: what stays with lenders
-  is read of them once, for the destination's mirror.
+  is read of them once, for the destination's mirror;
+- with slices of a device that both hosts reach: they are half of its memory, a node without CPUs, and stay where they
+  are. The device is a file here, and what the guest accesses there is on no network, as over CXL.
 
-Each working set is a row; the target is of the second way. Zombieland (EuroSys'18), sections 5.3 and 6.5, Fig. 9, has
-the time only, and no mirror there. Medians of rounds (least - most). Exits 0 only when the targets hold,
-2 where nothing can be measured.
+Each working set is a row; the target is of the second way, and of the last. Zombieland (EuroSys'18), sections 5.3 and
+6.5, Fig. 9, has the time only, and no mirror there. Medians of rounds (least - most). Exits 0 only when the targets
+hold, 2 where nothing can be measured.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from bench.extension import interruption
 from bench.figures import Meter
 from bench.migration.network import network
 from bench.migration.report import Found, rows, verdicts
-from bench.migration.turns import APART, ORDINARY, SHARED, Bench, Figure, Machine, NotBegunError
+from bench.migration.turns import APART, ORDINARY, SHARED, SLICES, Bench, Figure, Machine, NotBegunError
 from rdma.tests.data_plane.qemu_guest import initramfs
 
 SHARES = [10, 30, 50, 70, 90]
@@ -54,7 +56,9 @@ def _shares(text: str) -> list[int]:
 
 def measure(bench: Bench, shares: Sequence[int], apart: Sequence[int], rounds: int) -> Found:
     """Migrate a guest for each cell of the table, one round after the other."""
-    cells = [(way, share) for share in shares for way in (ORDINARY, SHARED)] + [(APART, share) for share in apart]
+    cells = [(way, share) for share in shares for way in (ORDINARY, SHARED, SLICES)] + [
+        (APART, share) for share in apart
+    ]
     found: dict[tuple[str, int], list[Figure]] = {cell: [] for cell in cells}
     with Meter("migrations", rounds * len(cells)) as meter:
         for number in range(rounds):

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pondstack.devices.qmp import Monitor
 from pondstack_rack.wait import wait_until
@@ -67,12 +68,14 @@ class MovingGuest(QemuGuest):
         pattern: str,
         folder: Path,
         within: tuple[str, ...],
-        **kind: bool,
+        *,
+        waits: bool,
+        **kind: Any,
     ) -> None:
-        """`kind`: `waits`, for a guest that comes, and `opened`, as of QemuGuest."""
+        """`waits`: it comes from elsewhere. `kind`: `opened` and `slices`, as of QemuGuest."""
         self._monitor = folder / "monitor"
         more = ("-qmp", f"unix:{self._monitor},server=on,wait=off")
-        if kind.pop("waits"):
+        if waits:
             more = (*more, "-S", "-incoming", "defer")
         program = (*within, "qemu-system-x86_64")
         super().__init__(image, words_mib, ram_mib, 1, more=more, pattern=pattern, program=program, **kind)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.migration.guest import GuestHungError, MovingGuest
 from bench.migration.hosts import Hosts, hosts
@@ -23,7 +24,7 @@ AFTER_SECONDS = 1.0
 PORT = 4444
 
 ORDINARY, APART, SHARED = "ordinary", "by reference, mirrors apart", "by reference, mirrors shared"
-WAYS = (ORDINARY, APART, SHARED)
+SLICES = "slices of a shared device"
 
 
 TRIES = 3
@@ -87,12 +88,14 @@ class Bench:
 
     def _migrated(self, way: str, percent: int, folder: Path) -> Figure:
         if way == ORDINARY:
-            return self._ordinary(folder, percent)
+            return self._by_qemu(folder, percent)
+        if way == SLICES:
+            return self._by_qemu(folder, percent, slices=folder / "device")
         with hosts(self.network, folder, self.machine.ram_mib // 2 + 16) as made:
             return self._by_reference(folder, percent, made, shared=way == SHARED)
 
     @contextlib.contextmanager
-    def _ends(self, folder: Path, percent: int, opened: bool) -> Iterator[tuple[MovingGuest, MovingGuest]]:
+    def _ends(self, folder: Path, percent: int, **kind: Any) -> Iterator[tuple[MovingGuest, MovingGuest]]:
         made: list[MovingGuest] = []
         machine = self.machine
         told = machine.image, machine.words_mib, machine.ram_mib, machine.pattern(percent)
@@ -101,17 +104,20 @@ class Bench:
                 place = folder / f"qemu-{host}"
                 place.mkdir()
                 within = self.network.within(host)
-                made.append(MovingGuest(*told, place, within, waits=host == DESTINATION, opened=opened))
+                made.append(MovingGuest(*told, place, within, waits=host == DESTINATION, **kind))
                 made[-1].await_memory()
             yield made[0], made[1]
         finally:
             for each in made:
                 each.kill()
 
-    def _ordinary(self, folder: Path, percent: int) -> Figure:
-        with self._ends(folder, percent, opened=False) as (source, destination):
+    def _by_qemu(self, folder: Path, percent: int, slices: Path | None = None) -> Figure:
+        """`slices`: where half of its memory is, which both hosts reach and QEMU leaves out."""
+        with self._ends(folder, percent, slices=slices) as (source, destination):
             _work(source)
             with source.monitor() as here, destination.monitor() as there:
+                if slices is not None:
+                    _leave_out(here, there)
                 begun, before = time.monotonic(), self.network.counted()
                 _migrate(here, there)
                 running = time.monotonic() - begun
@@ -134,10 +140,7 @@ class Bench:
                 made.destination.attach(destination, mirror, limit_mib, memory=MEMORY, incoming=incoming)
                 made.lender.lend(made.destination, DESTINATION, handed=True)
                 made.await_destination("waiting")
-                for each in (there, here):  # QEMU 10 has no -global for it
-                    each.execute(
-                        "migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}]
-                    )
+                _leave_out(here, there)
                 _migrate(here, there)
             source.kill()
             running = time.monotonic() - begun
@@ -153,6 +156,12 @@ def _work(source: MovingGuest) -> None:
     except GuestHungError as error:
         raise NotBegunError(str(error)) from error
     Deadline(0.0).pause(WARM_SECONDS)
+
+
+def _leave_out(*monitors: Monitor) -> None:
+    """Have both QEMUs leave out what is a shared file; QEMU 10 has no -global for it."""
+    for each in monitors:
+        each.execute("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
 
 
 def _migrate(here: Monitor, there: Monitor) -> None:

@@ -5,7 +5,7 @@ import pytest
 from bench.migration import __main__ as command
 from bench.migration import report
 from bench.migration.network import JOINS, LENDERS, Wire
-from bench.migration.turns import APART, ORDINARY, SHARED, Figure
+from bench.migration.turns import APART, ORDINARY, SHARED, SLICES, Figure
 
 MIB = 2**20
 
@@ -14,18 +14,19 @@ def figure(mib: float, wrong: int = 0) -> Figure:
     return Figure(Wire(0, int(mib * MIB), 0), 0.2, 2.0, 0.1, wrong)
 
 
-def found(*shared: float, wrong: int = 0) -> report.Found:
+def found(*shared: float, wrong: int = 0, way: str = SHARED) -> report.Found:
     return {
         (ORDINARY, 50): [figure(100) for _ in shared],
-        (SHARED, 50): [figure(mib) for mib in shared],
+        (way, 50): [figure(mib) for mib in shared],
         (APART, 50): [figure(113, wrong) for _ in shared],
     }
 
 
+@pytest.mark.parametrize("way", [SHARED, SLICES])
 @pytest.mark.parametrize(("shared", "holds"), [((54, 60, 90), True), ((54, 61, 90), False)])
-def test_the_median_of_ratios_is_judged(shared: tuple[float, ...], holds: bool) -> None:
+def test_the_median_of_ratios_is_judged(way: str, shared: tuple[float, ...], holds: bool) -> None:
     """Mirrors of hosts' own are shown, and no target."""
-    judged = report.verdicts(found(*shared))
+    judged = report.verdicts(found(*shared, way=way))
     assert [held for _, held in judged] == [holds, True]
     assert "0.6" in judged[0][0]
 

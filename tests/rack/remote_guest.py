@@ -108,7 +108,7 @@ class RemoteGuest:
         found = self._api.get(f"/lenders/{self.lender}/buffers").json()["buffers"]
         return {(item["incarnation"], item["index"]) for item in found if item["state"] == "online"}
 
-    def copied_mib(self) -> int:
+    def copied_mib(self) -> float:
         """Return what QEMU has copied of it to the host where it is, in MiB."""
         return stream_of(self.rack, self.admin, self.server)["copied"]
 

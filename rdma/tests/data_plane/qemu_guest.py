@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from pondstack.domain.units import MIB
 from pondstack_rack.layout import share
@@ -43,10 +44,28 @@ def _prepare() -> None:
     large_files()
 
 
+def _backend(kind: dict[str, Any], name: str, mib: int) -> tuple[str, str]:
+    return "-object", json.dumps({**kind, "id": name, "size": mib * MIB})
+
+
+def _whole(kind: dict[str, Any], mib: int) -> tuple[str, ...]:
+    """Return words for QEMU: memory of one kind."""
+    return *_backend(kind, "ram-node0", mib), "-machine", "q35,memory-backend=ram-node0"
+
+
+def _nodes(mib: int, slices: Path) -> tuple[str, ...]:
+    """Return words for QEMU, as pondstack-qemu has them for a guest with pool memory: half of its memory is a file."""
+    local = _backend({"qom-type": "memory-backend-memfd", "share": False}, "ram-node0", mib - mib // 2)
+    pool = _backend({"qom-type": "memory-backend-file", "mem-path": str(slices), "share": True}, "ram-node1", mib // 2)
+    nodes = ("-numa", "node,cpus=0-1,memdev=ram-node0", "-numa", "node,memdev=ram-node1")
+    return *local, *pool, "-machine", "q35", *nodes
+
+
 class QemuGuest:
     """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets
     as a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU; `program`:
-    another one, which becomes QEMU; `pattern`: of accesses, see standin_guest.c."""
+    another one, which becomes QEMU; `pattern`: of accesses, see standin_guest.c; `slices`: a file, as large as half of
+    its memory, that is a node without CPUs of it."""
 
     def __init__(
         self,
@@ -59,19 +78,20 @@ class QemuGuest:
         *,
         opened: bool = False,
         pattern: str = "random",
+        slices: Path | None = None,
         program: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
         memory = os.memfd_create(MEMORY) if opened else -1
         kind = {"qom-type": "memory-backend-memfd"}
         if opened:
             kind = {"qom-type": "memory-backend-file", "mem-path": f"/proc/self/fd/{memory}"}
-        backend = json.dumps({**kind, "id": "ram-node0", "size": ram_mib * MIB, "share": True})
+        words = _nodes(ram_mib, slices) if slices else _whole({**kind, "share": True}, ram_mib)
         arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} {pattern}"
         self.process = subprocess.Popen(
             [
                 *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
                 *("-nodefaults", "-display", "none", "-no-reboot", "-m", f"{ram_mib}M"),
-                *("-object", backend, "-machine", "q35,memory-backend=ram-node0"),
+                *words,
                 *("-kernel", str(share(KERNEL)), "-initrd", str(image), "-append", arguments, "-serial", "stdio"),
                 *more,
             ],
