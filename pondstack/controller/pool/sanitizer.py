@@ -49,8 +49,8 @@ class Sanitizer:
                 LOG.warning("Sanitising of pool %s waits: %s", uuid, error)
 
     def _drain(self, uuid: str) -> None:
-        self._end_former_owners(self._devices.get(uuid))
         waiting = [item.index for item in self._reader.slices(uuid, state=SliceState.SANITIZING)]
+        self._end_former_owners(self._devices.get(uuid))
         for start in range(0, len(waiting), CHUNK_SLICES):
             if self._stopping():
                 return
