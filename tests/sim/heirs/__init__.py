@@ -1,0 +1,1 @@
+"""Histories of live migrations by which slices become their destination's."""

@@ -1,0 +1,100 @@
+"""Broken variants of hand-overs. Each must be caught, as those of tests.sim.mutants."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from unittest import mock
+
+from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.reconcile.observation import Observation
+from pondstack.domain.inheritance import passed_on
+from pondstack.domain.model import Slice, indexes_of
+from pondstack.domain.transitions import Fate, fates
+from pondstack.ledger import inheritance, slices
+from pondstack.ledger.moves import move
+from tests.fixtures.memory_device import MemoryDevice
+from tests.fixtures.memory_host import MemoryHostPool
+from tests.sim.mutant import Mutant, lister
+
+MUTANTS: dict[str, Mutant] = {}
+mutant = lister(MUTANTS)
+
+
+@mutant()
+def sanitised_at_the_sources_release() -> Iterator[None]:
+    """What a guest's source lets go of is zeroed, though the guest goes on with it elsewhere."""
+
+    def pass_on(store: Any, tx: Any, _heir: str, items: Any, *, epoch: int) -> Any:
+        return [
+            done for fate in fates(items) for done in move(store.slices.swap, tx, fate.items, *fate.events, epoch=epoch)
+        ]
+
+    with mock.patch.object(slices, "pass_on", pass_on):
+        yield
+
+
+@mutant()
+def the_owner_is_shut_out_at_once() -> Iterator[None]:
+    """The device lets the heir in, and the host out on which the guest still runs."""
+    plain = MemoryDevice.add_heir
+
+    def add_heir(self: Any, host: str, extents: Any, *, tag: str, owner: str, epoch: int) -> None:
+        plain(self, host, extents, tag=tag, owner=owner, epoch=epoch)
+        self.revoke([index for extent in extents for index in extent.indexes], tag=owner, epoch=epoch)
+
+    with mock.patch.object(MemoryDevice, "add_heir", add_heir):
+        yield
+
+
+@mutant()
+def permissions_of_owners_end_early() -> Iterator[None]:
+    """The sanitiser ends each permission that has an heir, whoever has the slices by the ledger."""
+
+    def end(self: Any, device: Any) -> None:
+        for index, entry in device.permissions().items():
+            if entry.heir is not None:
+                device.revoke([index], tag=entry.tag, epoch=self._ledger.epoch)
+
+    with mock.patch.object(Sanitizer, "_end_former_owners", end):
+        yield
+
+
+@mutant()
+def failed_moves_are_remembered() -> Iterator[None]:
+    """What was to be handed over stays so, though its heir has given up."""
+    with mock.patch.object(slices, "disinherit", return_value={}):
+        yield
+
+
+@mutant()
+def heirs_are_strangers() -> Iterator[None]:
+    """The reconciler takes who is to get slices for somebody who has them without a right."""
+    with mock.patch.object(Observation, "owner_of", {}):
+        yield
+
+
+@mutant()
+def zeroed_where_it_comes() -> Iterator[None]:
+    """The destination zeroes what is handed over to it, as a host does with slices that are its guest's first."""
+    plain = MemoryHostPool.attach
+
+    def attach(self: Any, grant: Any) -> Any:
+        backings = plain(self, grant)
+        if grant.handed:
+            for index in indexes_of(grant.extents):
+                self._device(grant.pool_uuid).contents.pop(index, None)
+        return backings
+
+    with mock.patch.object(MemoryHostPool, "attach", attach):
+        yield
+
+
+@mutant()
+def acknowledged_as_assigned() -> Iterator[None]:
+    """An heir that has acknowledged its slices is to do it again when they are its own."""
+
+    def passed(items: Iterable[Slice], *, acknowledged: bool) -> list[Fate]:
+        del acknowledged
+        return passed_on(items, acknowledged=False)
+
+    with mock.patch.object(inheritance, "passed_on", passed):
+        yield
