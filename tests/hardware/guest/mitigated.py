@@ -115,7 +115,7 @@ class Agent:
         self._consumer = consumer_uuid
         self._reached.clear()
         self._go.clear()
-        answer = _call(self._endpoint.mitigate, epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
+        answer = _call(self._led.mitigate, epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
         return Mitigation.from_wire(answer)
 
     def begin_held(self, operation_id: str, consumer_uuid: str) -> Mitigation:
@@ -146,11 +146,11 @@ class Agent:
 
     def abort(self, consumer_uuid: str) -> Mitigation:
         """Abort one."""
-        return Mitigation.from_wire(_call(self._endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid=consumer_uuid))
+        return Mitigation.from_wire(_call(self._led.abort_mitigation, epoch=EPOCH, consumer_uuid=consumer_uuid))
 
     def progress(self, consumer_uuid: str) -> Mitigation | None:
         """Tell how far it is."""
-        found = _call(self._endpoint.get_mitigation, consumer_uuid=consumer_uuid)
+        found = _call(self._led.get_mitigation, consumer_uuid=consumer_uuid)
         return Mitigation.from_wire(found) if found else None
 
     def mitigate_killed(self, operation_id: str, consumer_uuid: str, step: str) -> bool:
