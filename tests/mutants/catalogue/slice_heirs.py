@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 _LEDGER = "pondstack/tests/ledger/test_slice_inheritance.py"
-_DEVICES = "pondstack/tests/devices/test_contract.py"
+_DEVICES = "pondstack/tests/devices/test_heirs.py"
 _ENDPOINT = "pondstack/tests/controller/pool/test_hand_overs.py"
 _DRIVER = "agent/tests/drivers/test_hand_over.py"
 _NOVA = "nova_plugins/tests/compute/remote/test_left_out.py"
