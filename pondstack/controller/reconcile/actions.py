@@ -269,3 +269,12 @@ class RemoveProvider(Action):
 
 COMMANDS = (Offline, RevokeKeys, LetGo, EndSwap)
 """Actions that command an agent."""
+
+
+def is_for_rounds(action: object) -> bool:
+    """Tell whether an action has to wait for the rounds of a leader that hears its agents.
+
+    It commands one, or sets memory aside because one is silent.
+    """
+    silent = isinstance(action, QuarantineAllocation) and action.cause is Cause.AGENT_DOWN
+    return silent or isinstance(action, COMMANDS)

@@ -16,7 +16,7 @@ from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
-from pondstack.controller.reconcile.actions import COMMANDS
+from pondstack.controller.reconcile.actions import is_for_rounds
 from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Severity
@@ -89,8 +89,9 @@ class Reconciler:
         """Compare the live agents' reports with ledger and devices, and repair, in bounded time, before requests.
 
         `report_of` gets one host's report under the new epoch, which its agent remembers from then on. Reports that
-        have not come after `seconds` are not waited for. Placement is not asked and no agent is commanded: the rounds
-        that follow do that. Raises NotLeader, Unavailable.
+        have not come after `seconds` are not waited for. Placement is not asked, no agent is commanded, and nobody is
+        taken for silent, since this leader may be the one that hears nothing: the rounds that follow do that. Raises
+        NotLeader, Unavailable.
         """
         with self._lock:
             ends = self._clock() + seconds
@@ -100,7 +101,7 @@ class Reconciler:
 
             def find() -> list[Finding]:
                 found = decide(self._observe(ask_placement=False))
-                return [finding for finding in found if not isinstance(finding.action, COMMANDS)]
+                return [finding for finding in found if not is_for_rounds(finding.action)]
 
             findings = self._confirmed(
                 find, lambda hosts: self._collect_reports(hosts, report_of, max(0.0, ends - self._clock()))

@@ -285,6 +285,14 @@ MUTANTS = (
         "swap devices lose what they borrowed after the grace: they have no claim",
     ),
     Mutant(
+        "silence_judged_at_promotion",
+        "pondstack/controller/reconcile/actions.py",
+        "    return silent or isinstance(action, COMMANDS)",
+        "    return isinstance(action, COMMANDS)",
+        ("pondstack/tests/controller/reconcile/test_reconciler.py::test_a_new_leader_takes_nobody_for_silent",),
+        "a leader that is cut off from the broker sets memory aside whose hosts are well",
+    ),
+    Mutant(
         "agents_commanded_at_promotion",
         "pondstack/controller/reconcile/actions.py",
         "COMMANDS = (Offline, RevokeKeys, LetGo, EndSwap)",

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 
+from pondstack.controller.reconcile import actions, reconciler
 from pondstack.ledger.pools import Pools
 from tests.sim.histories import assert_caught, run_all
 from tests.sim.placement import Placement
@@ -74,6 +75,12 @@ def _aggregates_written(**instead: Any) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _judged_at_promotion() -> Iterator[None]:
+    with mock.patch.object(reconciler, "is_for_rounds", lambda action: isinstance(action, actions.COMMANDS)):
+        yield
+
+
 _aggregates_without_fence = partial(_aggregates_written, still=lambda: None)
 _removals_write_nothing = partial(_aggregates_written, force=False)
 
@@ -88,6 +95,11 @@ FOUND = {
         110001223,
         _removals_write_nothing,
         "not_consistent",
+    ),
+    "a leader that heard nothing took a host for silent at its promotion": (
+        140014518,
+        _judged_at_promotion,
+        "deaf_judged",
     ),
 }
 """What these histories found in removals: seed, what takes the mending away, and the violation."""

@@ -7,6 +7,7 @@ import pytest
 
 from pondstack.clients.placement import Inventory
 from pondstack.controller.pool.inventory import aggregate_uuid, provider_name
+from pondstack.controller.reconcile.observation import Limits
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.model import Extent
@@ -177,6 +178,17 @@ def test_destroy_while_the_agent_is_down(placed, nova):
     placed.reconcile(**NOW)
     assert placed.count("free") == 8
     assert reserved(placed) == 1024
+
+
+def test_a_new_leader_takes_nobody_for_silent(placed, nova):
+    """It may be the one that hears nothing: its rounds wait until it hears."""
+    grant = boot(placed, nova)
+    placed.ledger.slices.begin_release(grant.allocation_uuid, "for the test")
+    placed.limits = Limits(settle_seconds=-3600.0, agent_down_seconds=-1.0)
+    placed.reconciler.reconcile_at_promotion(lambda host: placed.agents.report(host, epoch=placed.ledger.epoch), 5.0)
+    assert placed.count("releasing") == 2
+    assert "releasing_agent_down" in placed.reconcile(agent_down_seconds=-1.0)
+    assert placed.count("quarantined") == 2
 
 
 def test_an_agent_that_comes_back_without_the_slices_frees_them(placed, nova):
