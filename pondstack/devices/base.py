@@ -80,8 +80,8 @@ class PoolDevice(ABC):
         """Let `host` use slices of allocation `owner`, too, for allocation `tag`, which has them next: all or none.
 
         Nothing changes where `tag` has them already; where `owner` is the heir of a former one, that one's permission
-        ends. Raises PermissionHeld when a slice is not the owner's, has another
-        heir, or the device does not hand over; StaleEpoch, NotFound, DeviceFailed.
+        ends. Raises PermissionHeld when a slice is not the owner's, has another heir, or the device does not hand over;
+        StaleEpoch, NotFound, DeviceFailed.
         """
         raise PermissionHeld(
             f"this pool device does not hand slices {list(indexes_of(extents))} over from allocation {owner} to {tag} "

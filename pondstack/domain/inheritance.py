@@ -1,10 +1,9 @@
 """Memory that is handed over by reference: a guest moves to another host, its pages stay where they are. Pure.
 
 Zombieland (EuroSys'18), section 5.3. Of lent memory it is each buffer, of pools the allocation with all its slices. A
-buffer in use gets an *heir*: an allocation of the host that the guest moves to,
-which gets a key of its own and reads. Its owner stays the one whose guest may write. Whichever of the two lets go first
-leaves the buffer to the other one, in one transaction: the owner after the guest has moved, or when its host is fenced;
-the heir when the move failed.
+buffer in use gets an *heir*: an allocation of the host that the guest moves to, which gets a key of its own and reads.
+Its owner stays the one whose guest may write. Whichever of the two lets go first leaves the buffer to the other one, in
+one transaction: the owner after the guest has moved, or when its host is fenced; the heir when the move failed.
 
 An allocation of pool memory in use gets an heir likewise. Its slices stay its own until its host has let go of them, or
 the device has confirmed that it keeps that host out; then they are the heir's, as they are.
