@@ -30,6 +30,10 @@ STEPS = {"attach": 9, "detach": 6}
 """Changes of the kernel and the records in an operation on one slice; more slices have more."""
 
 
+NODES_GONE = 5
+"""How often the last memory of the pool's node goes offline beside a reader of the memory tiers."""
+
+
 @pytest.fixture(scope="module")
 def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
     """One host with one device."""
@@ -167,3 +171,12 @@ def test_pinned_memory_is_stuck_until_it_is_let_go(rack: CxlRack, grants: list[G
     assert driver.detach("first")
     assert driver.stuck() == {}
     rack.remote(HOST).limit(3, 60.0)
+
+
+def test_a_node_goes_while_its_tier_is_read(rack: CxlRack, grants: list[Grant]) -> None:
+    """Without the two kept apart, the kernel hangs here at the first or second time, until it is booted again."""
+    driver = rack.open(HOST)
+    for _ in range(NODES_GONE):
+        assert [backing.host_node for backing in driver.attach(grants[0])] == [1]
+        assert rack.remote(HOST).detach_beside_reader(grants[0].allocation_uuid) > 0
+    assert driver.attached() == ()

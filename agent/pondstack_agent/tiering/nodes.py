@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pondstack_agent.host.hotplug import HOTPLUG, Hotplug
 from pondstack_agent.tiering.kernel import Kernel
 
 NODES = "sys/devices/system/node"
@@ -47,15 +48,41 @@ class Nodes:
         return ""
 
 
-def look(kernel: Kernel) -> Nodes:
-    """Return what the kernel says now."""
-    with_cpu, with_memory = kernel.numbers(f"{NODES}/has_cpu"), kernel.numbers(f"{NODES}/has_memory")
-    tiers = {
-        int(name.removeprefix("memory_tier")): tuple(sorted(kernel.numbers(f"{TIERS}/{name}/nodelist")))
-        for name in kernel.names(TIERS)
-        if name.removeprefix("memory_tier").isdigit()
-    }
-    return Nodes(tuple(sorted(with_cpu & with_memory)), tuple(sorted(with_memory - with_cpu)), tiers)
+class NodeReader:
+    """Reads nodes and tiers. A node that was found in a tier is not looked for again until it was gone.
+
+    So tiers are read when a node is new, not with each report: the less often, the less can meet memory that somebody
+    else takes offline (see `hotplug`).
+    """
+
+    def __init__(self, kernel: Kernel, hotplug: Hotplug = HOTPLUG) -> None:
+        self._kernel, self._hotplug = kernel, hotplug
+        self._tiers: dict[int, frozenset[int]] = {}
+
+    def look(self) -> Nodes:
+        """Return what the kernel says now; a node that is new while memory goes offline counts from later on."""
+        with_cpu, with_memory = (self._kernel.numbers(f"{NODES}/{name}") for name in ("has_cpu", "has_memory"))
+        if not with_memory <= self._known:
+            with self._hotplug.reading() as allowed:
+                if allowed:
+                    self._tiers = self._read()
+                else:
+                    with_memory &= self._known | with_cpu
+        left = {tier: nodes & with_memory for tier, nodes in self._tiers.items()}
+        self._tiers = {tier: nodes for tier, nodes in left.items() if nodes}
+        tiers = {tier: tuple(sorted(nodes)) for tier, nodes in self._tiers.items()}
+        return Nodes(tuple(sorted(with_cpu & with_memory)), tuple(sorted(with_memory - with_cpu)), tiers)
+
+    @property
+    def _known(self) -> frozenset[int]:
+        return frozenset[int]().union(*self._tiers.values())
+
+    def _read(self) -> dict[int, frozenset[int]]:
+        return {
+            int(name.removeprefix("memory_tier")): self._kernel.numbers(f"{TIERS}/{name}/nodelist")
+            for name in self._kernel.names(TIERS)
+            if name.removeprefix("memory_tier").isdigit()
+        }
 
 
 def _listed(nodes: list[int]) -> str:

@@ -14,7 +14,7 @@ from oslo_log import log
 from pondstack.domain.errors import DeviceFailed
 from pondstack_agent.records import Records
 from pondstack_agent.tiering.kernel import Kernel
-from pondstack_agent.tiering.nodes import Nodes, look
+from pondstack_agent.tiering.nodes import NodeReader, Nodes
 from pondstack_agent.tiering.policy import AUTO, AUTO_FILES, WEIGHTS, Policy, Setting
 
 LOG = log.getLogger(__name__)
@@ -27,7 +27,7 @@ class Tiering:
 
     def __init__(self, policy: Policy, kernel: Kernel, records: Records) -> None:
         self._configured = self._policy = policy
-        self._kernel, self._records = kernel, records
+        self._kernel, self._records, self._reader = kernel, records, NodeReader(kernel)
         self._lock = threading.Lock()
         self._trouble: dict[str, str] = {}
         self._applied: set[str] = set()
@@ -105,7 +105,7 @@ class Tiering:
 
     def _nodes(self) -> Nodes:
         try:
-            found = look(self._kernel)
+            found = self._reader.look()
         except (DeviceFailed, ValueError) as error:
             self._trouble["nodes"] = f"the nodes of this host cannot be read: {error}"
             return Nodes((), (), {})

@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import signal
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pondstack_agent.drivers.cxl.returns import Settings
 from pondstack_agent.host import privileged as memory
 from pondstack_agent.partition import Partition, privileged
 from pondstack_agent.privilege import abilities
+from pondstack_agent.tiering.kernel import Kernel
+from pondstack_agent.tiering.nodes import NodeReader
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
@@ -108,6 +111,25 @@ class Driver:
     def audit(self) -> dict[str, Any]:
         """Return what the kernel has."""
         return audit()
+
+    def detach_beside_reader(self, allocation_uuid: str) -> int:
+        """Detach while a thread does nothing but read the kernel's memory tiers; return how often it could."""
+        reads, over = 0, threading.Event()
+
+        def read() -> None:
+            nonlocal reads
+            while not over.is_set():
+                # A new one each time: it has to read the tiers.
+                reads += bool(NodeReader(Kernel()).look().tiers)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        try:
+            self._driver.detach(allocation_uuid)
+        finally:
+            over.set()
+            thread.join()
+        return reads
 
     def lose_state(self) -> None:
         """Remove the folder of the agent's state."""

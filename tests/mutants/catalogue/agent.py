@@ -321,6 +321,22 @@ MUTANTS = (
         "pages are moved back into blocks that go offline next, and moved away again",
     ),
     Mutant(
+        "tiers_read_while_memory_goes",
+        "agent/pondstack_agent/host/hotplug.py",
+        "allowed = not self._offlining",
+        "allowed = True",
+        (f"{_AGENT}/host/test_hotplug.py", f"{_AGENT}/tiering/test_policy.py"),
+        "the kernel and the agent wait for each other for ever, and the slices never come back",
+    ),
+    Mutant(
+        "memory_goes_while_tiers_are_read",
+        "agent/pondstack_agent/host/hotplug.py",
+        "            self._changed.wait_for(lambda: not self._reading)\n",
+        "",
+        (f"{_AGENT}/host/test_hotplug.py",),
+        "the kernel and the agent wait for each other for ever, and the slices never come back",
+    ),
+    Mutant(
         "killed_before_pages_moved_back",
         "agent/pondstack_agent/drivers/cxl/driver.py",
         "        self._giving_back.evacuations.ended(self._nodes())\n",

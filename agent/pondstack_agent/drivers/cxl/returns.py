@@ -23,6 +23,7 @@ from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.grant_records import extents_in
+from pondstack_agent.host.hotplug import HOTPLUG
 
 LOG = log.getLogger(__name__)
 
@@ -122,7 +123,7 @@ class SliceReturns:
     def _evacuate(self, slices: Slices, devices: Iterable[DaxDevice], what: str) -> None:
         memory = [item for item in devices if item.driver == KMEM]
         blocks = [block for item in memory for block in slices.blocks(item)]
-        with self.evacuations.of({slices.node(item) for item in memory}):
+        with self.evacuations.of({slices.node(item) for item in memory}), HOTPLUG.offlining():
             self._step("offline")
             self._blocks.offline(
                 blocks,
