@@ -17,6 +17,7 @@ from pondstack.controller.lending.lenders import call_agent
 from pondstack.controller.pool.host_slices import unanswered
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.observer import Observer
+from pondstack.controller.sleep.service_guard import ServiceGuard
 from pondstack.domain.deeper_sleep import candidates, choose
 from pondstack.domain.errors import Conflict, HostUnusable, NotAligned, NotFound, NotLeader, PondError
 from pondstack.domain.host_sleep import DISABLED_REASON, ENDED, HostSleep, SleepState, Work
@@ -63,6 +64,7 @@ class SleepKeeper:
         self._changed, self._wake, self._stopping = changed, wake, stopping
         self._wakeable, self._clock = wakeable, clock
         self._deepens_at = clock()
+        self._guard = ServiceGuard(ledger, nova, clock)
 
     def suspend(
         self, host: str, driver: str, mib: int | None, operation_id: str | None = None, *, disabled_by: str = ""
@@ -115,12 +117,12 @@ class SleepKeeper:
             raise HostUnusable(f"host {host} cannot sleep by {driver}: {refusal}")
 
     def run(self) -> bool:
-        """Do one round; returns whether any is open. Each goes by itself: what one waits for is said with it."""
+        """Do one round; returns whether to do another. Each goes by itself: what one waits for is said with it."""
         unended = self._ledger.host_sleeps.unended()
         for future in [self._executor.submit(self._further, item) for item in unended]:
             future.result()
         self._deepen(unended)
-        return bool(unended)
+        return self._guard.watch(bool(unended)) or bool(unended)
 
     def _deepen(self, unended: Sequence[HostSleep]) -> None:
         """Have a host sleep deeper whose memory the rack does not need; one after the other, and seldom looked at."""

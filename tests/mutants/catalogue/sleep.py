@@ -6,6 +6,7 @@ _LOW_POWER = "agent/pondstack_agent/power/low_power.py"
 _DOORBELL = "agent/pondstack_agent/power/doorbell.py"
 _DOORBELL_TESTS = "agent/tests/power/test_doorbell.py"
 _ACTOR = "pondstack/controller/sleep/actor.py"
+_GUARD_TESTS = "pondstack/tests/controller/sleep/test_service_guard.py"
 _ACTOR_TESTS = "pondstack/tests/controller/sleep/test_doorbells.py"
 _DRIVERS = "agent/tests/power/test_drivers.py"
 _DEEPER = "pondstack/domain/deeper_sleep.py"
@@ -115,5 +116,37 @@ MUTANTS = [
         '"suspend"',
         ("pondstack/tests/controller/sleep/test_keeper.py::test_a_sleeper_that_nobody_needs_sleeps_deeper",),
         "its waker takes the order for the one that it has carried out, and the host stays awake",
+    ),
+    Mutant(
+        "sleepers_stay_enabled",
+        "pondstack/domain/sleeper_services.py",
+        "if services[host].enabled",
+        "if False",
+        ("pondstack/tests/domain/test_sleeper_services.py", _GUARD_TESTS),
+        "Nova may place servers on a host that sleeps, once somebody enabled it late",
+    ),
+    Mutant(
+        "awake_hosts_stay_disabled",
+        "pondstack/domain/sleeper_services.py",
+        "not service.enabled and service.disabled_reason == DISABLED_REASON",
+        "False",
+        ("pondstack/tests/domain/test_sleeper_services.py", _GUARD_TESTS),
+        "a host that is awake gets no servers any more, and nothing says why",
+    ),
+    Mutant(
+        "operators_orders_fall",
+        "pondstack/domain/sleeper_services.py",
+        "not service.enabled and service.disabled_reason == DISABLED_REASON",
+        "not service.enabled",
+        ("pondstack/tests/domain/test_sleeper_services.py", _GUARD_TESTS),
+        "a host that an operator disabled is enabled",
+    ),
+    Mutant(
+        "hosts_that_are_down_are_enabled",
+        "pondstack/controller/sleep/service_guard.py",
+        "if item.up or name in asked",
+        "",
+        (_GUARD_TESTS,),
+        "after a restored ledger a host that still sleeps is enabled",
     ),
 ]

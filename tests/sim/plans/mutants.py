@@ -11,6 +11,7 @@ from pondstack.controller.consolidation.build import Consolidation
 from pondstack.controller.sleep import keeper
 from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.sleep.observer import Observer
+from pondstack.controller.sleep.service_guard import ServiceGuard
 from pondstack.domain import host_sleep_step
 from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.host_sleep_step import Act, PowerWord, Step
@@ -44,13 +45,14 @@ def servers_are_overlooked() -> Iterator[None]:
 
 @mutant()
 def stays_disabled() -> Iterator[None]:
-    """A host that is awake again is not enabled."""
+    """A host that is awake again is not enabled, nor looked for afterwards."""
     with _decided(
         lambda step, item, _seen: (
             Step(Act.WAIT, SleepState(item.work.ending or SleepState.AWAKE)) if step.act is Act.ENABLE else step
         )
     ):
-        yield
+        with mock.patch.object(ServiceGuard, "_look"):
+            yield
 
 
 @mutant()

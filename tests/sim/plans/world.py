@@ -147,7 +147,7 @@ class PlansWorld:
         ours = service.enabled or service.reason == DISABLED_REASON or service.reason.startswith(OURS)
         if not ours and service.since < self.rack.scheduler.now - STANDS_SECONDS:
             raise Violation("order_overridden", f"{host} is enabled, and an operator has disabled it: {service.reason}")
-        if self.rack.hosts[host].asleep:
+        if self.rack.hosts[host].asleep and not self._struck():
             raise Violation("sleeper_enabled", f"{host} is enabled, and sleeps")
 
     def migrates(self, uuid: str) -> None:
@@ -248,6 +248,8 @@ class PlansWorld:
             by_it = sleep is not None and sleep.work.disabled_by == reason_of(plan)
             if by_it and plan.state is PlanState.CANCELLED:
                 yield f"{name} sleeps by plan {plan.uuid}, which was cancelled"
+        if service.enabled and host.asleep:
+            yield f"{name} sleeps, and Nova may place servers there"
         if not service.enabled and not self._explained(name, service.reason, sleep):
             yield f"{name} is disabled, and nothing says why: {service.reason}"
 
