@@ -47,7 +47,9 @@ def pass_on(store: Store, tx: Transaction, heir_uuid: str, items: Sequence[Slice
 
 def disinherit(store: Store, tx: Transaction, owners: Sequence[AllocationEntry]) -> dict[str, Any]:
     """Have allocations keep their slices, and forget those that were to get them; returns what the journal tells."""
+    if not owners:
+        return {}
     for entry in owners:
         store.allocations.set_heir(tx, entry.uuid, None)
     store.allocations.drop_empty(tx, [entry.heir for entry in owners if entry.heir is not None])
-    return {HEIRS: {entry.uuid: None for entry in owners}} if owners else {}
+    return {HEIRS: {entry.uuid: None for entry in owners}}

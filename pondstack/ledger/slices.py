@@ -22,7 +22,7 @@ from pondstack.ledger.churn import UNCLAIMED_SECONDS
 from pondstack.ledger.hosts import known_host, usable_pool
 from pondstack.ledger.inheritance import disinherit, handed_over, pass_on
 from pondstack.ledger.moves import HEIRS, MOVES, Moves, move
-from pondstack.ledger.store import AllocationEntry, Transaction
+from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
 
 _NOT_KEPT = ("pool_uuid", "shape", "source")
@@ -155,8 +155,8 @@ class Slices:
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
-            self._belongs(tx, allocation_uuid, host)
-            entry, owner = self._store.allocations.get(tx, allocation_uuid), self._owner_of(tx, allocation_uuid)
+            entry, owner = self._store.allocations.with_owner(tx, allocation_uuid)
+            _check_owner(allocation_uuid, entry.host if entry else None, host)
             mine = [item for item in self._store.slices.of_allocation(tx, allocation_uuid) if item.host == host]
             if unacknowledged and any(item.state is not SliceState.ASSIGNING for item in mine):
                 mine = []
@@ -326,20 +326,20 @@ class Slices:
     def _belongs(self, tx: Transaction, uuid: str, host: str) -> bool:
         """Return whether there is such an allocation; raises Conflict when it is another host's."""
         owner = self._store.allocations.host_of(tx, uuid)
-        if owner not in (None, host):
-            raise Conflict(f"allocation {uuid} belongs to host {owner}, not to {host}")
+        _check_owner(uuid, owner, host)
         return owner is not None
-
-    def _owner_of(self, tx: Transaction, uuid: str) -> AllocationEntry | None:
-        """Return whose slices are being handed over to an allocation."""
-        return self._store.allocations.of_heir(tx, uuid)
 
     def _check_still_held(self, tx: Transaction, operation_id: str, uuid: str) -> None:
         """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
-        owner = self._owner_of(tx, uuid)
+        _, owner = self._store.allocations.with_owner(tx, uuid)
         held = (uuid, owner.uuid) if owner else (uuid,)
         states = {item.state for one in held for item in self._store.slices.of_allocation(tx, one)}
         if not states:
             raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
         if SliceState.QUARANTINED in states:
             raise Conflict(f"the allocation of operation {operation_id} was quarantined since; make a new operation id")
+
+
+def _check_owner(uuid: str, owner: str | None, host: str) -> None:
+    if owner not in (None, host):
+        raise Conflict(f"allocation {uuid} belongs to host {owner}, not to {host}")

@@ -56,10 +56,12 @@ def of_consumer(
     return _found(session, *mine, AllocationRow.pool_uuid == pool_uuid, AllocationRow.purpose == str(purpose))
 
 
-def of_heir(session: Session, uuid: str) -> AllocationEntry | None:
-    """Return whose slices are being handed over to an allocation, None: nobody's."""
-    found = _found(session, AllocationRow.heir == uuid)
-    return found[0] if found else None
+def with_owner(session: Session, uuid: str) -> tuple[AllocationEntry | None, AllocationEntry | None]:
+    """Return an allocation and the one whose slices are being handed over to it, None where there is none."""
+    found = {
+        item.uuid == uuid: item for item in _found(session, (AllocationRow.uuid == uuid) | (AllocationRow.heir == uuid))
+    }
+    return found.get(True), found.get(False)
 
 
 def of_heirs(session: Session, host: str) -> list[AllocationEntry]:
@@ -143,10 +145,14 @@ def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[st
 def drop_empty(session: Session, uuids: Iterable[str]) -> None:
     """Delete those of the allocations that no slice points at, now or once its owner lets go of it."""
     wanted = sorted(uuids)
-    heirs = set(session.execute(select(AllocationRow.heir).where(AllocationRow.heir.in_(wanted))).scalars())
+    if not wanted:
+        return
+    # A table of its own, DISTINCT: else MariaDB and MySQL refuse to delete from what they read.
+    heirs = select(AllocationRow.heir).where(AllocationRow.heir.in_(wanted)).distinct().subquery()
     session.execute(
         delete(AllocationRow).where(
-            AllocationRow.uuid.in_([uuid for uuid in wanted if uuid not in heirs]),
+            AllocationRow.uuid.in_(wanted),
+            AllocationRow.uuid.not_in(select(heirs.c.heir)),
             ~exists().where(SliceRow.allocation_uuid == AllocationRow.uuid),
         ),
         execution_options={"synchronize_session": False},
