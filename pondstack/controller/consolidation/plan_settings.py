@@ -31,11 +31,16 @@ class PlanSettings:
         if unknown:
             raise BadRequest(f"a plan has no setting {', '.join(unknown)}; there are {', '.join(sorted(NAMES))}")
         check(settings)
+        if settings.least_awake < (hosts := self.least_awake()):
+            raise BadRequest(
+                f"a plan cannot leave {settings.least_awake} hosts awake where {hosts} are to stay so; lower that first: "
+                "openstack memory consolidation set --least-awake"
+            )
         profile = profile_of(settings.power_profile, group.power_percent)
         asleep = profile.asleep(str(self._conf.sleep.driver))
         return replace(settings, idle_percent=profile.idle_percent, asleep_percent=asleep)
 
     def least_awake(self) -> int:
-        """Return how many hosts stay awake while plans are carried out, whatever these asked for."""
+        """Return how many hosts stay awake while any plan is carried out."""
         given = self._limits().least_awake
         return int(self._conf.consolidation.least_awake) if given is None else given

@@ -33,10 +33,11 @@ def test_what_is_set_at_run_time_holds_at_once_even_if_it_is_zero(conf):
     assert (settings.of({}).reserve_percent, settings.of({}).least_awake, settings.least_awake()) == (0.0, 0, 0)
 
 
-def test_a_plan_asks_for_its_own_but_as_many_stay_awake_while_it_is_carried_out(conf):
+def test_a_plan_may_leave_more_hosts_awake_and_not_fewer(conf):
     settings = PlanSettings(conf, lambda: ConsolidationLimits(25.0, 3))
-    assert settings.of({"least_awake": 1}).least_awake == 1
-    assert settings.least_awake() == 3
+    assert settings.of({"least_awake": 5}).least_awake == 5
+    with pytest.raises(BadRequest, match="cannot leave 2 hosts awake where 3 are to stay so"):
+        settings.of({"least_awake": 2})
 
 
 def test_an_unknown_setting_is_refused(conf):
