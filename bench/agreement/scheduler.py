@@ -21,14 +21,28 @@ def told(folder: Path, io_ops_weight: float | None) -> Iterator[Callable[[], lis
     """
     rack = Rack.open(folder)
     path, log = rack.layout.etc / "nova.conf", rack.layout.log / "nova-scheduler.log"
-    kept, begun = path.read_text(), log.stat().st_size
+    restore(path)
+    text, begun = path.read_text(), log.stat().st_size
+    changed = telling(text, io_ops_weight)
     try:
-        config.write(path, telling(kept, io_ops_weight))
+        config.write(kept(path).with_suffix(".new"), text).replace(kept(path))
+        config.write(path, changed)
         rack.service("nova-scheduler").restart()
         yield lambda: _since(log, begun)
     finally:
-        config.write(path, kept)
+        restore(path)
         rack.service("nova-scheduler").restart()
+
+
+def kept(path: Path) -> Path:
+    """Return where a configuration is kept while another one stands in its place."""
+    return path.with_name(f"{path.name}.before-replay")
+
+
+def restore(path: Path) -> None:
+    """Put back what is kept, of a replay that was killed, too; nothing is: nothing changes."""
+    if kept(path).exists():
+        kept(path).replace(path)
 
 
 def telling(text: str, io_ops_weight: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -229,3 +230,22 @@ def test_what_is_no_log_is_refused(tmp_path: Path, text: str, capsys: pytest.Cap
         Log.read(path)
     assert __main__.main([str(path)]) == 2
     assert "agreement: " in capsys.readouterr().err
+
+
+def test_a_replay_that_was_killed_leaves_the_configuration_to_the_next(tmp_path, monkeypatch):
+    path, log, text = tmp_path / "nova.conf", tmp_path / "nova-scheduler.log", "[DEFAULT]\n"
+    path.write_text(text)
+    log.touch()
+    restarts = []
+    service = SimpleNamespace(restart=lambda: restarts.append(path.read_text()))
+    rack = SimpleNamespace(layout=SimpleNamespace(etc=tmp_path, log=tmp_path), service=lambda _name: service)
+    monkeypatch.setattr(scheduler.Rack, "open", lambda _folder: rack)
+    killed = scheduler.told(tmp_path, None)
+    killed.__enter__()
+    assert path.read_text() != text
+    assert scheduler.kept(path).read_text() == text
+    with scheduler.told(tmp_path, None):
+        assert scheduler.kept(path).read_text() == text
+    assert path.read_text() == text
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["nova-scheduler.log", "nova.conf"]
+    assert restarts == [scheduler.telling(text, None)] * 2 + [text]

@@ -33,8 +33,8 @@ class PlanSettings:
         check(settings)
         if settings.least_awake < (hosts := self.least_awake()):
             raise BadRequest(
-                f"a plan cannot leave {settings.least_awake} hosts awake where {hosts} are to stay so; lower that first: "
-                "openstack memory consolidation set --least-awake"
+                f"a plan cannot leave {settings.least_awake} hosts awake where {hosts} are to stay so; lower that "
+                "first: openstack memory consolidation set --least-awake"
             )
         profile = profile_of(settings.power_profile, group.power_percent)
         asleep = profile.asleep(str(self._conf.sleep.driver))
