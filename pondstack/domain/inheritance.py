@@ -22,13 +22,14 @@ from pondstack.domain.transitions import LET_GO, Fate
 def heritable(item: Buffer, host: str, reach: Reach, silent: Collection[str]) -> bool:
     """Return whether a buffer can be handed over to a host, which has to be able to read it.
 
-    Its lender makes one key more, where it is awake; else that host's key is in escrow, and its data plane is linked.
+    Its lender makes one key more, where it is awake and nobody but the owner has one: what it is told to end of a
+    former hand-over must not be this one's. Else that host's key is in escrow, and its data plane is linked.
     """
     if item.state is not SliceState.ONLINE or item.heir is not None or item.leaving or item.lender == host:
         return False
     if item.kind is LenderKind.ZOMBIE:
         return reach.covers(item)
-    return item.lender not in silent and not item.escrowed
+    return item.lender not in silent and not item.escrowed and not item.shared
 
 
 def to_hand_over(items: Iterable[Buffer], host: str, count: int, reach: Reach, silent: Collection[str]) -> list[Buffer]:

@@ -97,7 +97,8 @@ class RemoteAllocation:
     """Buffers of one consumer on one borrowing host.
 
     `guaranteed`: all of it was there at once and stays until released (RAM extension, GS_alloc_ext); otherwise it is as
-    much as there was, and may be taken back (swap, GS_alloc_swap; section 4.4).
+    much as there was, and may be taken back (swap, GS_alloc_swap; section 4.4). `acknowledged`: its borrower has had
+    its keys.
     """
 
     uuid: str
@@ -106,6 +107,7 @@ class RemoteAllocation:
     guaranteed: bool
     project_id: str = ""
     user_id: str = ""
+    acknowledged: bool = False
 
 
 def present(items: Iterable[Buffer], lender: Lender) -> list[Buffer]:

@@ -167,6 +167,7 @@ class Loans:
                     "give the allocation back and borrow again"
                 )
             moves = self._move(tx, waiting, SliceEvent.ACKNOWLEDGE)
+            self._store.buffers.acknowledge(tx, allocation_uuid)
             return {"buffers": [item.index for item in waiting], BUFFER_MOVES: moves, MOVES: []}
 
         arguments = {"uuid": allocation_uuid, "host": host, "opened": [list(each) for each in opened]}
@@ -186,13 +187,15 @@ class Loans:
     def release_unacknowledged(self, allocation_uuid: str, reason: str) -> int:
         """ASSIGNING of an allocation becomes RELEASING, as release_abandoned does; returns how many.
 
-        What its borrower has acknowledged stays: another attempt of the same operation has answered it. What was to be
-        handed over to it stays with its owner.
+        What its borrower has acknowledged stays, with what is to be handed over to it: another attempt of the same
+        operation has answered it. Else that stays with its owner.
         """
 
         def waiting(tx: Transaction) -> list[Buffer]:
-            self._store.buffers.mark(tx, self._store.buffers.of_heir(tx, allocation_uuid), {"heir": None})
-            self._store.buffers.drop_empty(tx, [allocation_uuid])
+            known = self._store.buffers.allocation(tx, allocation_uuid)
+            if known is not None and not known.acknowledged:
+                self._store.buffers.mark(tx, self._store.buffers.of_heir(tx, allocation_uuid), {"heir": None})
+                self._store.buffers.drop_empty(tx, [allocation_uuid])
             mine = self._store.buffers.of_allocation(tx, allocation_uuid)
             return [item for item in mine if item.state is SliceState.ASSIGNING]
 

@@ -281,8 +281,8 @@ def _may_have(item: Buffer, allocation_uuid: str) -> bool:
 
 
 def _others_have_keys(item: Buffer) -> bool:
-    """Return whether others than a buffer's owner have keys of it, and are not to have them."""
-    return item.escrowed or (item.shared and item.heir is None)
+    """Return whether others than a buffer's owner have keys of it, and are not to have them, as its heir is."""
+    return item.heir is None and (item.escrowed or item.shared)
 
 
 def _generations(items: Iterable[Buffer]) -> dict[int, int]:

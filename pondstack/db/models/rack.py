@@ -241,7 +241,10 @@ class LendRow(Base):
 
 
 class RemoteAllocationRow(Base):
-    """Buffers of one consumer on one borrowing host; gone when it has released the last of them."""
+    """Buffers of one consumer on one borrowing host; gone when it has released the last of them.
+
+    `acknowledged`: its borrower has had its keys; None: not, or not to a controller that writes it down.
+    """
 
     __tablename__ = "remote_allocations"
     uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
@@ -253,6 +256,7 @@ class RemoteAllocationRow(Base):
     operation_id: Mapped[str] = mapped_column(UUID, unique=True)
     created_at: Mapped[float] = mapped_column(Float(53))
     unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
+    acknowledged: Mapped[bool | None] = mapped_column(Boolean)
     __table_args__ = (
         Index("ix_remote_allocations_consumer", "consumer_uuid"),
         Index("ix_remote_allocations_host", "host"),

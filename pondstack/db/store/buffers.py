@@ -139,6 +139,12 @@ def add_allocation(session: Session, uuid: str, operation_id: str, asked: Mappin
     )
 
 
+def acknowledge(session: Session, uuid: str) -> None:
+    """Note that the borrower of an allocation has its keys."""
+    rows = table(RemoteAllocationRow)
+    session.execute(update(rows).where(rows.c.uuid == uuid).values(acknowledged=True))
+
+
 def allocation(session: Session, uuid: str) -> RemoteAllocation | None:
     """Return an allocation, None when there is none."""
     row = session.get(RemoteAllocationRow, uuid)
@@ -185,7 +191,8 @@ def lender_of(row: LenderRow) -> Lender:
 
 def allocation_of(row: RemoteAllocationRow) -> RemoteAllocation:
     """Return the row as a value of the domain."""
-    return RemoteAllocation(row.uuid, row.consumer_uuid, row.host, row.guaranteed, row.project_id, row.user_id)
+    asked = row.consumer_uuid, row.host, row.guaranteed, row.project_id, row.user_id
+    return RemoteAllocation(row.uuid, *asked, acknowledged=bool(row.acknowledged))
 
 
 _OF_LENDER = ("kind", "size_mib")

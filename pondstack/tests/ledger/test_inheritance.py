@@ -64,6 +64,13 @@ def give_back(ledger, uuid, host, *indexes):
     return ledger.loans.give_back(str(uuid4()), uuid, host, only)
 
 
+def end_former_keys(ledger):
+    """As the settler, once a lender that is awake has ended them."""
+    items = ledger.buffers.find("h1")
+    if items[0].kind is LenderKind.ACTIVE:
+        ledger.escrow.end("h1", LIFE, {item.index: item.generation for item in items})
+
+
 def owners(ledger):
     return [(str(item.state), item.host, item.heir is not None) for item in ledger.buffers.find("h1")]
 
@@ -110,8 +117,19 @@ def test_a_move_that_fails_leaves_all_with_the_source(lent):
     give_back(lent, here, "h3")
     assert owners(lent)[:3] == [("online", "h2", False)] * 3
     assert [item.uuid for item in lent.loans.allocations()] == [there]
+    end_former_keys(lent)
     _, told = borrow(lent, "h3", 3, "h2")
     assert all(handed for _, handed in told), "it may move again"
+
+
+def test_an_awake_lender_hands_over_what_only_its_owner_has_a_key_of(lent):
+    """Else the call that ends the former keys could end the new ones, which nobody makes again."""
+    there, _ = borrow(lent, "h2", 2)
+    borrow(lent, "h3", 2, "h2")
+    give_back(lent, there, "h2")
+    asleep = lent.buffers.find("h1")[0].kind is LenderKind.ZOMBIE
+    _, told = borrow(lent, "h2", 2, "h3")
+    assert [handed for _, handed in told] == [asleep] * 2
 
 
 def test_a_source_that_is_fenced_in_the_middle(lent):
@@ -148,6 +166,16 @@ def test_keys_that_were_not_made_leave_no_heir(lent):
     assert owners(lent)[:2] == [("online", "h2", False)] * 2
     with pytest.raises(errors.NotFound):
         lent.loans.acknowledge(str(uuid4()), given["allocation_uuid"], "h3", [(LIFE, 0)])
+
+
+def test_what_another_attempt_has_acknowledged_stays(lent):
+    """The call was made twice, and the slower one gets no keys: the host reads by those of the faster one."""
+    there, _ = borrow(lent, "h2", 2)
+    here, _ = borrow(lent, "h3", 2, "h2")
+    lent.loans.release_unacknowledged(here, "no keys")
+    assert owners(lent)[:2] == [("online", "h2", True)] * 2
+    give_back(lent, there, "h2")
+    assert owners(lent)[:2] == [("online", "h3", False)] * 2
 
 
 def test_a_repetition_gets_the_same(lent):

@@ -9,6 +9,30 @@ _TABLE = "agent/tests/lending/test_buffer_table.py"
 
 MUTANTS = (
     Mutant(
+        "lender_that_wakes_ends_the_heirs_key",
+        "pondstack/controller/lending/lenders.py",
+        "return item.heir is None and (item.escrowed or item.shared)",
+        "return item.escrowed or (item.heir is None and item.shared)",
+        ("pondstack/tests/controller/lending/test_escrow.py",),
+        "the key of a host that a server has left lives for good, and the one that it is on has none",
+    ),
+    Mutant(
+        "late_attempt_disinherits",
+        "pondstack/ledger/loans.py",
+        "if known is not None and not known.acknowledged:",
+        "if known is not None:",
+        (f"{_LEDGER}::test_what_another_attempt_has_acknowledged_stays",),
+        "memory of a server that moves is given to nobody that runs it, by a call that was late",
+    ),
+    Mutant(
+        "handed_on_with_former_keys",
+        "pondstack/domain/inheritance.py",
+        "not item.escrowed and not item.shared",
+        "not item.escrowed",
+        (f"{_LEDGER}::test_an_awake_lender_hands_over_what_only_its_owner_has_a_key_of",),
+        "the end of a former hand-over's keys ends those of the next one, which nobody makes again",
+    ),
+    Mutant(
         "freed_at_the_sources_release",
         "pondstack/ledger/loans.py",
         "            handed = [item for item in mine if item.heir is not None]\n",
@@ -44,16 +68,16 @@ MUTANTS = (
     Mutant(
         "keys_end_before_the_switch",
         "pondstack/controller/lending/lenders.py",
-        "(item.shared and item.heir is None)",
-        "item.shared",
+        "return item.heir is None and (item.escrowed or item.shared)",
+        "return item.escrowed or item.shared",
         (f"{_LENDERS}::test_the_host_that_a_consumer_moves_to_gets_second_keys",),
         "the destination of a move reads nothing of the lender, and all is copied",
     ),
     Mutant(
         "former_key_lives_on",
         "pondstack/controller/lending/lenders.py",
-        "    return item.escrowed or (item.shared and item.heir is None)\n",
-        "    return item.escrowed\n",
+        "return item.heir is None and (item.escrowed or item.shared)",
+        "return item.heir is None and item.escrowed",
         (f"{_LENDERS}::test_the_host_that_a_consumer_moves_to_gets_second_keys",),
         "the host that a server has left can write to its memory for good",
     ),

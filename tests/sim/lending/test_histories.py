@@ -83,6 +83,19 @@ def test_nobody_is_blamed_for_what_was_right_when_it_was_done(seed: int) -> None
     assert not outcome.code, outcome.detail
 
 
+AWAKE_IN_A_MOVE = 130000191
+"""A lender woke while a guest moved, and was told to end the destination's key: the source's lived on for good."""
+
+TWO_ATTEMPTS = 130000708
+"""Of two attempts of a move's borrowing the late one got no keys, and took from the other what it was to inherit."""
+
+
+@pytest.mark.parametrize("seed", [AWAKE_IN_A_MOVE, TWO_ATTEMPTS])
+def test_a_guest_that_moves_keeps_its_keys(seed: int) -> None:
+    outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
 AWAKE_FOR_A_MOMENT = 98000264
 """A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
 

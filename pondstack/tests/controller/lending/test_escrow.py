@@ -269,6 +269,7 @@ def test_awake_again_a_lender_ends_all_keys_but_those_of_owners(rack):
         rack.borrow("h2", 1)
     rack.settler.run()
     assert list(rack.agents.keys) == [(0, "h3")]
+    assert rack.agents.ended[0] < rack.ledger.buffers.find("h1")[0].generation, "with its last key its content goes"
     assert (rack.states(), rack.told()) == (["online", "free", "free", "free"], [None] * 4)
     assert len(rack.borrow("h2", 3)["buffers"]) == 3
 
@@ -300,6 +301,23 @@ def test_keys_that_nobody_heard_of_die_with_the_others(rack):
     rack.settler.run()
     assert rack.agents.keys == {}
     assert len(rack.borrow("h3", 4)["buffers"]) == 4
+
+
+def test_a_lender_that_wakes_ends_no_key_of_the_host_that_a_guest_moves_to(rack):
+    rack.sleep()
+    there = rack.borrow("h2", 2)
+    rack.ledger.loans.acknowledge("ack-2", there["allocation_uuid"], "h2")
+    here = rack.lenders.borrow("op-m", BorrowRequest("vm", "h3", 2 * SIZE, True, source="h2"), SIZE)
+    assert all(item["handed"] for item in here["buffers"])
+    rack.ledger.loans.acknowledge("ack-3", here["allocation_uuid"], "h3")
+    rack.wake()
+    rack.settler.run()
+    assert {each[1] for each in rack.agents.keys} == {"h2", "h3"}, "both read until one lets go"
+    rack.give_back(there, "h2")
+    for _ in range(2):
+        rack.settler.run()
+    assert {each[1] for each in rack.agents.keys} == {"h3"}
+    assert not any(item.escrowed or item.shared for item in rack.ledger.buffers.find("h1"))
 
 
 def test_who_comes_later_gets_keys_too(rack):
