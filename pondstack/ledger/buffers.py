@@ -24,7 +24,7 @@ from pondstack.domain.lending import (
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.escrow import forget_keys
 from pondstack.ledger.hosts import usable_host
-from pondstack.ledger.loans import inherit
+from pondstack.ledger.loans import inherit, refuse, wanted_back
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -130,7 +130,7 @@ class Buffers:
             chosen = buffer_choice.to_reclaim(mine, count, self._store.buffers.unguaranteed(tx))
             self._store.buffers.mark(tx, chosen, {"leaving": True})
             held = [item for item in chosen if item.state in IN_USE]
-            moves = self._move(tx, held, SliceEvent.RELEASE, reason=f"lender {host} wants it back")
+            moves = self._move(tx, held, SliceEvent.RELEASE, reason=wanted_back(host))
             incarnation = known.incarnation
             chosen_indexes = [item.index for item in chosen]
             return {"incarnation": incarnation, "buffers": chosen_indexes, BUFFER_MOVES: moves, MOVES: []}
@@ -201,7 +201,7 @@ class Buffers:
         handed = [item for item in held if item.heir is not None]
         mine = [item for item in held if item.heir is None and item.state in OWNED]
         moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
-        self._store.buffers.mark(tx, self._store.buffers.of_heirs(tx, name), {"heir": None})
+        refuse(self._store, tx, self._store.buffers.of_heirs(tx, name))
         moves += self._move(tx, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
         self._lose(tx, self._store.buffers.of_lender(tx, name))
         self._store.lends.remove(tx, name)

@@ -74,16 +74,18 @@ class Escrow:
 
         return self._transactions.write(work)
 
-    def end(self, host: str, incarnation: str, generations: Mapping[int, int]) -> int:
+    def end(self, host: str, incarnation: str, generations: Mapping[int, int], *, used: bool = False) -> int:
         """Note that no key of buffers is in escrow any more: their lender is awake, and has ended those nobody uses.
 
-        Only of those that are still of `generations`, by index, and free or in use. Returns how many.
+        Only of those that are still of `generations`, by index, and free: their lender has ended all keys. `used`: only
+        of those in use, of which it has ended all but the owner's. Returns how many.
         """
+        states = IN_USE if used else (SliceState.FREE,)
 
         def work(tx: Transaction) -> int:
             mine = [item for item in self._store.buffers.of_lender(tx, host) if item.incarnation == incarnation]
             done = [item for item in mine if generations.get(item.index) == item.generation and item.heir is None]
-            done = [item for item in done if item.state in (SliceState.FREE, *IN_USE)]
+            done = [item for item in done if item.state in states]
             forget_keys(self._store, tx, done)
             return len(done)
 

@@ -176,13 +176,22 @@ class Loans:
     def release_abandoned(self, seconds: float) -> int:
         """ASSIGNING for longer than that becomes RELEASING: who borrowed it never acknowledged. Returns how many.
 
-        No memory is handed on by it: its borrower is asked to let go, and its key dies, as of any other.
+        No memory is handed on by it: its borrower is asked to let go, and its key dies, as of any other. What was to be
+        handed over to such a loan stays with its owner.
         """
-        if not self._transactions.read(lambda tx: self._store.buffers.unacknowledged(tx, seconds)):
+        buffers = self._store.buffers
+        if not self._transactions.read(
+            lambda tx: buffers.unacknowledged(tx, seconds) or buffers.of_unacknowledged_heirs(tx, seconds)
+        ):
             return 0
 
-        why = f"it was not acknowledged within {seconds:g} s"
-        return self._ask_back(lambda tx: self._store.buffers.unacknowledged(tx, seconds), why)
+        def abandoned(tx: Transaction) -> list[Buffer]:
+            left = buffers.of_unacknowledged_heirs(tx, seconds)
+            refuse(self._store, tx, left)
+            buffers.drop_empty(tx, {item.heir or "" for item in left})
+            return buffers.unacknowledged(tx, seconds)
+
+        return self._ask_back(abandoned, f"it was not acknowledged within {seconds:g} s")
 
     def release_unacknowledged(self, allocation_uuid: str, reason: str) -> int:
         """ASSIGNING of an allocation becomes RELEASING, as release_abandoned does; returns how many.
@@ -194,7 +203,7 @@ class Loans:
         def waiting(tx: Transaction) -> list[Buffer]:
             known = self._store.buffers.allocation(tx, allocation_uuid)
             if known is not None and not known.acknowledged:
-                self._store.buffers.mark(tx, self._store.buffers.of_heir(tx, allocation_uuid), {"heir": None})
+                refuse(self._store, tx, self._store.buffers.of_heir(tx, allocation_uuid))
                 self._store.buffers.drop_empty(tx, [allocation_uuid])
             mine = self._store.buffers.of_allocation(tx, allocation_uuid)
             return [item for item in mine if item.state is SliceState.ASSIGNING]
@@ -233,7 +242,7 @@ class Loans:
             kept = [item for item in mine if item not in lost and item not in handed]
             stay = self._staying(tx, kept, host)
             moves: Moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
-            self._store.buffers.mark(tx, refused, {"heir": None})
+            refuse(self._store, tx, refused)
             for state in sorted({item.state for item in kept}):
                 same = [item for item in kept if item.state is state]
                 moves += self._move(tx, [item for item in same if item not in stay], *LET_GO[state])
@@ -358,11 +367,28 @@ def inherit(store: Store, tx: Transaction, items: Sequence[Buffer], *, epoch: in
         if item.cause is Cause.LENDER_LOST:
             store.buffers.mark(tx, [item], {**changes, **target})
             continue
-        moves += move(store.buffers.swap, tx, [item], *inherits(item), epoch=epoch, reason=item.reason, **target)
+        reason = wanted_back(item.lender) if item.leaving else ""
+        moves += move(store.buffers.swap, tx, [item], *inherits(item), epoch=epoch, reason=reason, **target)
         store.buffers.mark(tx, [item], changes)
         if item.escrowed:
             store.escrow.disclose(tx, [item], heir.host)
     return moves
+
+
+def refuse(store: Store, tx: Transaction, items: Sequence[Buffer]) -> None:
+    """Have buffers stay their owners', which were to be an heir's.
+
+    Their lender is to end the heir's keys, by a call of a new generation: one of before that comes late ends none. Keys
+    in escrow are of one generation, and end once their lender is awake.
+    """
+    for item in items:
+        newer = {} if item.escrowed else {"generation": item.generation + 1}
+        store.buffers.mark(tx, [item], {"heir": None, **newer})
+
+
+def wanted_back(lender: str) -> str:
+    """Return why buffers go that their lender takes back."""
+    return f"lender {lender} wants it back"
 
 
 def guaranteed_mib(store: Store, tx: Transaction, consumer_uuid: str, host: str) -> int:

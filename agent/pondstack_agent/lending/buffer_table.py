@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass
 class _Entry:
-    """`keys`: those that live, by borrower: one, or several while they are in `escrow`. `generation`: of the newest.
+    """`keys`: those that live, by borrower: one, or several while in `escrow` or `shared`. `generation`: of the newest.
 
     `ended`: keys up to this generation are dead for good, made or not. `failed`: why the device did not end a key when
     it was revoked.
@@ -26,6 +26,7 @@ class _Entry:
     region: Region
     keys: dict[str, Key] = field(default_factory=dict)
     escrow: bool = False
+    shared: bool = False
     generation: int = 0
     ended: int = 0
     backed: bool = True
@@ -53,12 +54,14 @@ class BufferTable:
         """Give a borrower keys of buffers, all or none: those that live, or new ones.
 
         `generations`: of these keys, by index; one that was in escrow for the borrower becomes of it, and those of
-        others end. Answers {"ticket", "keys": {index: key}} as JSON carries it. Raises NotFound, InUse,
-        RegistrationFailed, Conflict when it is late.
+        others end. Those of a shared buffer end by a newer generation only: a call from before it was shared may come
+        late. Answers {"ticket", "keys": {index: key}} as JSON carries it. Raises NotFound, InUse, RegistrationFailed,
+        Conflict when it is late.
         """
         wanted = {index: self._next_generation(index, borrower, generations) for index in indexes}
-        for entry in (self._entries[index] for index in wanted if self._entries[index].escrow):
-            self._end_others(entry, borrower)
+        for entry, generation in ((self._entries[index], generation) for index, generation in wanted.items()):
+            if entry.escrow or (entry.shared and generation > entry.generation):
+                self._end_others(entry, borrower)
         self._make(wanted, borrower)
         return self._answer(indexes, borrower)
 
@@ -77,13 +80,13 @@ class BufferTable:
     def share(self, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]) -> dict[str, Any]:
         """Make keys more of buffers in use, all or none, for the host that their consumer moves to.
 
-        Of the generations that live; `export` to one of both ends the other's. Answers and raises as `escrow`;
-        Conflict: such a key does not live (any more).
+        Of the generations that live; `export` of a newer one to one of both ends the other's. Answers and raises as
+        `escrow`; Conflict: such a key does not live (any more).
         """
         wanted = {index: self._shared_generation(index, generations) for index in indexes}
         self._make(wanted, borrower)
         for index in wanted:
-            self._entries[index].escrow = True
+            self._entries[index].shared = True
         return self._answer(indexes, borrower, self._lender.locate)
 
     def _make(self, wanted: Mapping[int, int], borrower: str) -> None:
@@ -200,11 +203,11 @@ class BufferTable:
         return wanted
 
     def _end_others(self, entry: _Entry, owner: str) -> None:
-        """End the keys of a buffer in escrow that are not its owner's; raises InUse where the device does not."""
+        """End the keys of a buffer that are not its owner's; raises InUse where the device does not."""
         self._try_to_end(entry, *(entry.keys.keys() - {owner}))
         if entry.failed:
             raise InUse(f"a key of another borrower lives: {entry.failed}")
-        entry.escrow = False
+        entry.escrow = entry.shared = False
 
     def _try_to_end(self, entry: _Entry, *borrowers: str) -> None:
         for borrower in sorted(borrowers):
@@ -224,4 +227,4 @@ class BufferTable:
             raise RevokeFailed(f"the lender does not know key {key.number} of its own any more; restart it")
         del entry.keys[borrower]
         if not entry.keys:
-            entry.backed, entry.escrow, entry.failed = False, False, ""
+            entry.backed, entry.escrow, entry.shared, entry.failed = False, False, False, ""

@@ -295,8 +295,25 @@ def test_a_buffer_in_use_has_a_key_for_the_host_that_its_consumer_moves_to(book:
 def test_a_move_that_fails_leaves_the_owner_its_key(book: BufferTable) -> None:
     first = book.export([0], "host2", {0: 3})["keys"]
     book.share([0], "host3", {0: 3})
-    assert book.export([0], "host2", {0: 3})["keys"]["0"]["number"] == first["0"]["number"]
+    assert book.export([0], "host2", {0: 4})["keys"]["0"]["number"] == first["0"]["number"]
     assert borrowers(book) == ["host2"]
+
+
+def test_a_call_from_before_it_was_shared_ends_no_key(book: BufferTable) -> None:
+    first = book.export([0], "host2", {0: 3})["keys"]
+    second = book.share([0], "host3", {0: 3})["keys"]
+    assert book.export([0], "host2", {0: 3})["keys"] == first
+    assert book.share([0], "host3", {0: 3})["keys"] == second
+    assert borrowers(book) == ["host2", "host3"]
+    book.export([0], "host3", {0: 4})
+    assert borrowers(book) == ["host3"]
+
+
+def test_what_is_shared_is_in_use(book: BufferTable) -> None:
+    book.export([0], "host2", {0: 3})
+    book.share([0], "host3", {0: 3})
+    with pytest.raises(InUse):
+        escrow(book, "host4", 3, (0,))
 
 
 def test_only_what_lives_is_shared(book: BufferTable) -> None:

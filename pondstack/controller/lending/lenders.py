@@ -198,7 +198,7 @@ class BufferSettler:
             incarnation=incarnation,
             generations=generations,
         )
-        self._ledger.escrow.end(lender, incarnation, generations)
+        self._ledger.escrow.end(lender, incarnation, generations, used=True)
 
     def _sanitize(self, dirty: Sequence[Buffer]) -> None:
         self._ledger.buffers.sanitized(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))

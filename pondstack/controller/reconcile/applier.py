@@ -1,6 +1,7 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, assert_never, cast
 from uuid import uuid4
 
@@ -132,7 +133,8 @@ class Applier:
             case actions.EndSwap(host, consumer_uuid, loans, reason):
                 return self._end_swap(host, consumer_uuid, loans, reason)
             case actions.AskBack(allocation_uuid, reason, only):
-                return ledger.loans.ask_back(allocation_uuid, reason, only) > 0
+                asked = ledger.loans.ask_back(allocation_uuid, reason, only) > 0
+                return (only is None and self._end_inheritance(allocation_uuid)) or asked
             case actions.RemoveHost(host):
                 self._remover.remove_host(host, str(uuid4()))
                 return True
@@ -159,6 +161,19 @@ class Applier:
             about |= {"allocation_uuid": action.allocation_uuid, "lender": action.lender}
             call_agent(action.host, lambda: self._agents.give_back(action.host, indexes=list(action.indexes), **about))
         return True
+
+    def _end_inheritance(self, allocation_uuid: str) -> bool:
+        """Have a borrower let go of what is being handed over to it: by its own word that stays with its owner."""
+        loans, epoch = self._ledger.loans, self._ledger.epoch
+        items = [item for item in self._ledger.buffers.find() if item.heir == allocation_uuid]
+        host = next((item.host for item in loans.allocations() if item.uuid == allocation_uuid), "")
+        for lender, incarnation in sorted({(item.lender, item.incarnation) for item in items} if host else ()):
+            mine = [item.index for item in items if item.incarnation == incarnation]
+            about = {"allocation_uuid": allocation_uuid, "lender": lender, "incarnation": incarnation}
+            done = call_agent(host, partial(self._agents.give_back, host, epoch=epoch, indexes=mine, **about))
+            if only := [(incarnation, index) for index in sorted(set(done) & set(mine))]:
+                loans.give_back(str(uuid4()), allocation_uuid, host, only)
+        return bool(items)
 
     def _end_swap(self, host: str, consumer_uuid: str, loans: Sequence[str], reason: str) -> bool:
         """The agent first: it may say that the instance runs. What it is slow to give back is asked for, too."""

@@ -164,6 +164,11 @@ class Observation:
                 found.setdefault(aged.item.allocation_uuid, []).append(aged)
         return {uuid: tuple(items) for uuid, items in found.items()}
 
+    @cached_property
+    def heirs(self) -> frozenset[str]:
+        """Loans to which buffers are being handed over."""
+        return frozenset(aged.item.heir for aged in self.rack.lent.buffers if aged.item.heir is not None)
+
     def host_up(self, name: str) -> bool:
         """Whether a host's agent was heard of within the limit."""
         report = self.rack.hosts.get(name)

@@ -87,6 +87,13 @@ def unacknowledged(session: Session, seconds: float) -> list[Buffer]:
     return _found(session, BufferRow.state == SliceState.ASSIGNING, late)
 
 
+def of_unacknowledged_heirs(session: Session, seconds: float) -> list[Buffer]:
+    """Return the buffers that were to be handed over to a loan which is older than that and was never acknowledged."""
+    loan = RemoteAllocationRow
+    late = (now_seconds() - loan.created_at > seconds) & loan.acknowledged.is_not(True)
+    return _found(session, BufferRow.heir.in_(select(loan.uuid).where(late)))
+
+
 def everything(session: Session) -> list[Buffer]:
     """Return all buffers."""
     return _found(session, BufferRow.state.is_not(None))

@@ -137,7 +137,8 @@ def test_what_is_given_back_without_a_link_is_nobodys_until_the_lender_is_awake(
         assert borrow(slept, host, 4, guaranteed=False)[1] in ([2, 3], [])
     lend(slept, ACTIVE, 2)
     ended = {item.index: item.generation for item in slept.buffers.find("h1")}
-    assert slept.escrow.end("h1", LIFE, ended) == 4
+    assert slept.escrow.end("h1", LIFE, ended) == 2
+    assert slept.escrow.end("h1", LIFE, ended, used=True) == 2
     assert borrow(slept, "h3", 2)[1] == [0, 1]
 
 
@@ -169,10 +170,21 @@ def test_the_owner_keeps_its_buffer_when_the_lender_wakes(slept):
     uuid, _ = borrow(slept, "h3", 1)
     slept.loans.acknowledge("op-1", uuid, "h3")
     lend(slept, ACTIVE, 2)
-    assert slept.escrow.end("h1", LIFE, {0: 2}) == 1
+    assert slept.escrow.end("h1", LIFE, {0: 2}) == 0, "it is not free, and its owner's key lives"
+    assert slept.escrow.end("h1", LIFE, {0: 2}, used=True) == 1
     assert shown(slept)[0] == ("online", None, False)
     assert give_back(slept, uuid, "h3") == ["h1"]
     assert shown(slept)[0] == ("sanitizing", None, False)
+
+
+def test_what_went_back_before_its_lender_was_heard_keeps_its_key(slept):
+    """Its lender has ended all keys but its owner's; the owner gave it back, and the lender was to sleep again."""
+    uuid, _ = borrow(slept, "h3", 1)
+    slept.loans.acknowledge("op-1", uuid, "h3")
+    give_back(slept, uuid, "h3")
+    assert shown(slept)[0] == ("free", "h3", True)
+    assert slept.escrow.end("h1", LIFE, {0: 2}, used=True) == 0
+    assert shown(slept)[0] == ("free", "h3", True)
 
 
 def test_what_was_borrowed_awake_waits_for_its_lender(slept):

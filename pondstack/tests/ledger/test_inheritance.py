@@ -68,7 +68,7 @@ def end_former_keys(ledger):
     """As the settler, once a lender that is awake has ended them."""
     items = ledger.buffers.find("h1")
     if items[0].kind is LenderKind.ACTIVE:
-        ledger.escrow.end("h1", LIFE, {item.index: item.generation for item in items})
+        ledger.escrow.end("h1", LIFE, {item.index: item.generation for item in items}, used=True)
 
 
 def owners(ledger):
@@ -176,6 +176,45 @@ def test_what_another_attempt_has_acknowledged_stays(lent):
     assert owners(lent)[:2] == [("online", "h2", True)] * 2
     give_back(lent, there, "h2")
     assert owners(lent)[:2] == [("online", "h3", False)] * 2
+
+
+def test_what_is_refused_ends_the_heirs_key_by_a_newer_call_only(lent):
+    borrow(lent, "h2", 2)
+    here, _ = borrow(lent, "h3", 2, "h2")
+    before = lent.buffers.find("h1")
+    give_back(lent, here, "h3")
+    awake = before[0].kind is LenderKind.ACTIVE
+    assert [item.generation for item in lent.buffers.find("h1")[:2]] == [item.generation + awake for item in before[:2]]
+
+
+def test_a_loan_that_nobody_acknowledged_inherits_nothing(lent):
+    borrow(lent, "h2", 2)
+    wanted = BorrowRequest(GUEST, "h3", 2 * BUFFER, guaranteed=True, source="h2")
+    lent.loans.borrow(str(uuid4()), wanted, BUFFER)
+    lent.loans.release_abandoned(3600.0)
+    assert owners(lent)[:2] == [("online", "h2", True)] * 2
+    lent.loans.release_abandoned(-1.0)
+    assert owners(lent)[:2] == [("online", "h2", False)] * 2
+    assert len(lent.loans.allocations()) == 1
+
+
+def test_an_acknowledged_one_inherits_however_long_a_move_takes(lent):
+    borrow(lent, "h2", 2)
+    borrow(lent, "h3", 2, "h2")
+    lent.loans.release_abandoned(-1.0)
+    assert owners(lent)[:2] == [("online", "h2", True)] * 2
+
+
+def test_why_the_owner_let_go_is_not_why_the_heir_is_asked(lent):
+    there, _ = borrow(lent, "h2", 2)
+    borrow(lent, "h3", 2, "h2")
+    lent.loans.ask_back(there, "unclaimed: nobody claims it for 60 s")
+    lent.buffers.reclaim(str(uuid4()), "h1", BUFFER * (LENT - 1))
+    give_back(lent, there, "h2")
+    assert {(str(item.state), item.reason) for item in lent.buffers.find("h1") if item.host == "h3"} == {
+        ("online", ""),
+        ("releasing", "lender h1 wants it back"),
+    }
 
 
 def test_a_repetition_gets_the_same(lent):

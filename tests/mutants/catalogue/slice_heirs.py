@@ -53,8 +53,8 @@ MUTANTS = (
     Mutant(
         "an_heir_is_forgotten_as_empty",
         "pondstack/db/store/allocations.py",
-        "if uuid not in heirs]",
-        "]",
+        "            AllocationRow.uuid.not_in(select(heirs.c.heir)),\n",
+        "",
         (f"{_LEDGER}::test_a_late_undo_leaves_what_is_acknowledged[sqlite]",),
         "a host that a server moves to has memory that the ledger does not know",
     ),

@@ -89,8 +89,22 @@ AWAKE_IN_A_MOVE = 130000191
 TWO_ATTEMPTS = 130000708
 """Of two attempts of a move's borrowing the late one got no keys, and took from the other what it was to inherit."""
 
+LATE_CALL = 130005998
+"""A call from before memory was shared with a destination came late, and ended the destination's key."""
 
-@pytest.mark.parametrize("seed", [AWAKE_IN_A_MOVE, TWO_ATTEMPTS])
+PROMISE_TAKEN_FOR_ENDED = 130002859
+"""A host gave back what its lender, awake for a moment, kept a key of: the controller took it for anybody's."""
+
+HEIRS_FOR_GOOD = (130009432, 130011034)
+"""A destination lost its state in a move that failed; one never heard that it was to have memory."""
+
+ANOTHERS_REASON = 130002800
+"""A destination was asked for memory that its lender wanted back: nobody had claimed the source's."""
+
+
+@pytest.mark.parametrize(
+    "seed", [AWAKE_IN_A_MOVE, TWO_ATTEMPTS, LATE_CALL, PROMISE_TAKEN_FOR_ENDED, *HEIRS_FOR_GOOD, ANOTHERS_REASON]
+)
 def test_a_guest_that_moves_keeps_its_keys(seed: int) -> None:
     outcome = run(draw(seed))
     assert not outcome.code, outcome.detail

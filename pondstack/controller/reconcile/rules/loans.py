@@ -96,7 +96,8 @@ def _loan(observation: Observation, aged: AgedLoan, mine: Sequence[AgedBuffer]) 
         detail = f"{item.host}{silent} has not given {len(back)} buffers back: {back[0].item.reason}"
         yield Finding("loan_releasing", Severity.WARNING, subject, detail)
     kept = not item.guaranteed and observation.host_up(item.host)  # its disk ends first, unless its instance runs
-    if not kept and _is_overdue(observation, aged) and any(each.item.state in IN_USE for each in mine):
+    wanted = any(each.item.state in IN_USE for each in mine) or item.uuid in observation.heirs
+    if not kept and _is_overdue(observation, aged) and wanted:
         detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s"
         action = actions.AskBack(item.uuid, f"unclaimed: {detail}")
         yield Finding("loan_unclaimed", Severity.WARNING, subject, detail, action)

@@ -15,7 +15,7 @@ from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
 from pondstack.domain.remote_share import MIRROR_CLASS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.wire import to_arguments
-from pondstack.tests.controller.conftest import audit, call
+from pondstack.tests.controller.conftest import FakeAgent, audit, call
 
 LIFE, SIZE = "22222222-2222-4222-8222-222222222222", 64
 VERSION = {"OpenStack-API-Version": "placement 1.36"}
@@ -194,6 +194,24 @@ def test_a_claim_that_is_back_starts_the_grace_anew(lent):
     lent.claim(consumer, 2 * SIZE)
     assert lent.placed.reconcile(unclaimed_grace_seconds=0.0) == []
     assert lent.placed.reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is None
+
+
+def test_a_borrower_lets_go_of_what_it_is_to_inherit_by_its_own_word(lent):
+    """The migration is over, the guest is where it was, and the destination has not said so."""
+    consumer, loans = str(uuid4()), lent.ledger.loans
+    lent.placed.agents["h3"] = FakeAgent("h3")
+    lent.placed.agents["h3"].borrowed = {"lenders": []}
+    lent.placed.beat()
+    there = loans.borrow("op-1", BorrowRequest(consumer, "h3", 2 * SIZE, True), SIZE)["allocation_uuid"]
+    loans.acknowledge("op-2", there, "h3")
+    here = loans.borrow("op-3", BorrowRequest(consumer, "h2", 2 * SIZE, True, source="h3"), SIZE)["allocation_uuid"]
+    loans.acknowledge("op-4", here, "h2")
+    lent.placed.reconcile(unclaimed_grace_seconds=30.0)
+    assert {item.heir for item in lent.ledger.buffers.find("h1")[:2]} == {here}
+    assert "loan_unclaimed" in lent.placed.reconcile(unclaimed_grace_seconds=0.0)
+    assert ("give_back", here) in [(verb, told["allocation_uuid"]) for verb, told in lent.placed.agents["h2"].commands]
+    assert {(item.host, item.heir) for item in lent.ledger.buffers.find("h1")[:2]} == {("h3", None)}
+    assert [item.uuid for item in loans.allocations()] == [there]
 
 
 def test_nothing_is_unclaimed_while_placement_has_no_provider(lent, monkeypatch):

@@ -28,6 +28,18 @@ def test_a_guaranteed_loan_that_nobody_claims_is_asked_back():
     assert finding.host is None, "Placement is the evidence, no report"
 
 
+def test_so_is_one_that_is_only_to_inherit():
+    built = LentBuilder().age_loan(31.0)
+    for index in (0, 1):
+        built.put(index, allocation_uuid="another", heir=LOAN)
+    assert found(built)["loan_unclaimed"].action == actions.AskBack(LOAN, "unclaimed: nobody claims it for 31 s")
+
+
+def test_one_that_has_nothing_is_left_alone():
+    built = LentBuilder().age_loan(31.0).release(0).release(1)
+    assert "loan_unclaimed" not in found(built)
+
+
 def test_not_before_the_grace_is_over():
     assert "loan_unclaimed" not in found(LentBuilder().age_loan(29.0))
     assert "loan_unclaimed" in found(LentBuilder().age_loan(29.0), unclaimed_grace_seconds=20.0)
