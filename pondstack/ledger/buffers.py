@@ -22,9 +22,9 @@ from pondstack.domain.lending import (
     withdrawable,
 )
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.ledger.buffer_inheritance import disinherit, inherit, wanted_back
 from pondstack.ledger.escrow import forget_keys
 from pondstack.ledger.hosts import usable_host
-from pondstack.ledger.loans import inherit, refuse, wanted_back
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -201,7 +201,7 @@ class Buffers:
         handed = [item for item in held if item.heir is not None]
         mine = [item for item in held if item.heir is None and item.state in OWNED]
         moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
-        refuse(self._store, tx, self._store.buffers.of_heirs(tx, name))
+        disinherit(self._store, tx, self._store.buffers.of_heirs(tx, name))
         moves += self._move(tx, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
         self._lose(tx, self._store.buffers.of_lender(tx, name))
         self._store.lends.remove(tx, name)

@@ -16,8 +16,8 @@ from pondstack.domain.model import Slice
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.hosts import MOST_OF_A_HOSTS_REASON, check_generation, known_host
-from pondstack.ledger.inheritance import disinherit
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
+from pondstack.ledger.slice_inheritance import disinherit
 from pondstack.ledger.store import HostEntry, Transaction
 from pondstack.ledger.transactions import Transactions
 

@@ -11,7 +11,7 @@ from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
 from pondstack.domain.escrow import NOWHERE, Reach, of_host
-from pondstack.domain.inheritance import inherits, to_hand_over
+from pondstack.domain.inheritance import to_hand_over
 from pondstack.domain.lending import (
     IN_USE,
     Buffer,
@@ -24,6 +24,7 @@ from pondstack.domain.lending import (
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.domain.transitions import LET_GO
+from pondstack.ledger.buffer_inheritance import disinherit, inherit
 from pondstack.ledger.hosts import usable_host
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Store, Transaction
@@ -187,7 +188,7 @@ class Loans:
 
         def abandoned(tx: Transaction) -> list[Buffer]:
             left = buffers.of_unacknowledged_heirs(tx, seconds)
-            refuse(self._store, tx, left)
+            disinherit(self._store, tx, left)
             buffers.drop_empty(tx, {item.heir or "" for item in left})
             return buffers.unacknowledged(tx, seconds)
 
@@ -203,7 +204,7 @@ class Loans:
         def waiting(tx: Transaction) -> list[Buffer]:
             known = self._store.buffers.allocation(tx, allocation_uuid)
             if known is not None and not known.acknowledged:
-                refuse(self._store, tx, self._store.buffers.of_heir(tx, allocation_uuid))
+                disinherit(self._store, tx, self._store.buffers.of_heir(tx, allocation_uuid))
                 self._store.buffers.drop_empty(tx, [allocation_uuid])
             mine = self._store.buffers.of_allocation(tx, allocation_uuid)
             return [item for item in mine if item.state is SliceState.ASSIGNING]
@@ -242,7 +243,7 @@ class Loans:
             kept = [item for item in mine if item not in lost and item not in handed]
             stay = self._staying(tx, kept, host)
             moves: Moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
-            refuse(self._store, tx, refused)
+            disinherit(self._store, tx, refused)
             for state in sorted({item.state for item in kept}):
                 same = [item for item in kept if item.state is state]
                 moves += self._move(tx, [item for item in same if item not in stay], *LET_GO[state])
@@ -351,44 +352,6 @@ class Loans:
 
     def _move(self, tx: Transaction, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> Moves:
         return move(self._store.buffers.swap, tx, items, *events, epoch=self._transactions.epoch, **target)
-
-
-def inherit(store: Store, tx: Transaction, items: Sequence[Buffer], *, epoch: int) -> Moves:
-    """Have buffers become their heirs', within a transaction in which their owner lets go of them.
-
-    What their lender has lost is the heir's to let go of, too.
-    """
-    moves: Moves = []
-    for item in items:
-        heir = store.buffers.allocation(tx, item.heir or "")
-        assert heir is not None, f"{item.name}: there is no allocation {item.heir}"
-        target = {"host": heir.host, "allocation_uuid": heir.uuid}
-        changes = {"heir": None, **({"promised_to": heir.host} if item.promised_to else {})}
-        if item.cause is Cause.LENDER_LOST:
-            store.buffers.mark(tx, [item], {**changes, **target})
-            continue
-        reason = wanted_back(item.lender) if item.leaving else ""
-        moves += move(store.buffers.swap, tx, [item], *inherits(item), epoch=epoch, reason=reason, **target)
-        store.buffers.mark(tx, [item], changes)
-        if item.escrowed:
-            store.escrow.disclose(tx, [item], heir.host)
-    return moves
-
-
-def refuse(store: Store, tx: Transaction, items: Sequence[Buffer]) -> None:
-    """Have buffers stay their owners', which were to be an heir's.
-
-    Their lender is to end the heir's keys, by a call of a new generation: one of before that comes late ends none. Keys
-    in escrow are of one generation, and end once their lender is awake.
-    """
-    for item in items:
-        newer = {} if item.escrowed else {"generation": item.generation + 1}
-        store.buffers.mark(tx, [item], {"heir": None, **newer})
-
-
-def wanted_back(lender: str) -> str:
-    """Return why buffers go that their lender takes back."""
-    return f"lender {lender} wants it back"
 
 
 def guaranteed_mib(store: Store, tx: Transaction, consumer_uuid: str, host: str) -> int:

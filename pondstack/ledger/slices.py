@@ -20,8 +20,8 @@ from pondstack.domain.transitions import fates, reinstatable
 from pondstack.domain.units import slices_for
 from pondstack.ledger.churn import UNCLAIMED_SECONDS
 from pondstack.ledger.hosts import known_host, usable_pool
-from pondstack.ledger.inheritance import disinherit, handed_over, pass_on
 from pondstack.ledger.moves import HEIRS, MOVES, Moves, move
+from pondstack.ledger.slice_inheritance import disinherit, handed_over, pass_on
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
 

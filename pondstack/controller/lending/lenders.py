@@ -240,19 +240,7 @@ class BufferSettler:
             self._ledger.buffers.quarantine_unrevoked(lender, incarnation, aside)
 
     def _take_back(self, held: Sequence[Buffer]) -> None:
-        first, indexes = held[0], [item.index for item in held]
-        host, uuid = first.host or "", first.allocation_uuid or ""
-        done = self._agents.give_back(
-            host,
-            epoch=self._ledger.epoch,
-            allocation_uuid=uuid,
-            lender=first.lender,
-            incarnation=first.incarnation,
-            indexes=indexes,
-        )
-        only = [(first.incarnation, index) for index in sorted(set(done) & set(indexes))]
-        if only:
-            self._ledger.loans.give_back(str(uuid4()), uuid, host, only)
+        take_back(self._ledger, self._agents, held[0].host or "", held[0].allocation_uuid or "", held)
 
     def _attempt(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
         if self._stopping():
@@ -265,6 +253,21 @@ class BufferSettler:
             LOG.debug("Buffers of lender %s wait: %s", items[0].lender, error)
         except PondError as error:
             LOG.warning("%d buffers of lender %s wait: %s", len(items), items[0].lender, error)
+
+
+def take_back(ledger: Ledger, agents: AgentLendingAPI, host: str, allocation_uuid: str, held: Sequence[Buffer]) -> None:
+    """Have a borrower let go of what a loan has, or is to inherit, of one life of a lender; what it does not, stays."""
+    indexes, incarnation = [item.index for item in held], held[0].incarnation
+    done = agents.give_back(
+        host,
+        epoch=ledger.epoch,
+        allocation_uuid=allocation_uuid,
+        lender=held[0].lender,
+        incarnation=incarnation,
+        indexes=indexes,
+    )
+    if only := [(incarnation, index) for index in sorted(set(done) & set(indexes))]:
+        ledger.loans.give_back(str(uuid4()), allocation_uuid, host, only)
 
 
 def call_agent(host: str, call: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.controller.lending.lenders import call_agent
+from pondstack.controller.lending.lenders import call_agent, take_back
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.offline import take_offline
 from pondstack.controller.pool.remover import Remover
@@ -16,7 +16,7 @@ from pondstack.controller.reconcile.actions import Action
 from pondstack.controller.reconcile.findings import Finding
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import InUse, NotFound, NotLeader, PondError
-from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.lending import Buffer, Lender, LenderKind
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
@@ -164,16 +164,14 @@ class Applier:
 
     def _end_inheritance(self, allocation_uuid: str) -> bool:
         """Have a borrower let go of what is being handed over to it: by its own word that stays with its owner."""
-        loans, epoch = self._ledger.loans, self._ledger.epoch
-        items = [item for item in self._ledger.buffers.find() if item.heir == allocation_uuid]
-        host = next((item.host for item in loans.allocations() if item.uuid == allocation_uuid), "")
-        for lender, incarnation in sorted({(item.lender, item.incarnation) for item in items} if host else ()):
-            mine = [item.index for item in items if item.incarnation == incarnation]
-            about = {"allocation_uuid": allocation_uuid, "lender": lender, "incarnation": incarnation}
-            done = call_agent(host, partial(self._agents.give_back, host, epoch=epoch, indexes=mine, **about))
-            if only := [(incarnation, index) for index in sorted(set(done) & set(mine))]:
-                loans.give_back(str(uuid4()), allocation_uuid, host, only)
-        return bool(items)
+        host = next((item.host for item in self._ledger.loans.allocations() if item.uuid == allocation_uuid), "")
+        lives: dict[str, list[Buffer]] = {}
+        for item in self._ledger.buffers.find() if host else ():
+            if item.heir == allocation_uuid:
+                lives.setdefault(item.incarnation, []).append(item)
+        for held in lives.values():
+            call_agent(host, partial(take_back, self._ledger, self._agents, host, allocation_uuid, held))
+        return bool(lives)
 
     def _end_swap(self, host: str, consumer_uuid: str, loans: Sequence[str], reason: str) -> bool:
         """The agent first: it may say that the instance runs. What it is slow to give back is asked for, too."""

@@ -50,7 +50,8 @@ class ServiceGuard:
         asked = {item.host for item in sleeps}
         found = wrong({name: _plain(item) for name, item in services.items() if item.up or name in asked}, sleeps)
         for host in found.to_disable:
-            LOG.warning("Host %s sleeps, and its compute service was enabled: disabled again; wake it first", host)
+            wake = f"openstack memory host wake {host}"
+            LOG.warning("Host %s sleeps: its compute service, which was enabled, is disabled again; %s", host, wake)
             self._nova.disable(services[host], DISABLED_REASON)
         for host in found.to_enable:
             LOG.warning("Host %s is awake, and its compute service was disabled for a sleep: it is enabled", host)

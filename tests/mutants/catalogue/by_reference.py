@@ -34,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         "refused_heirs_key_lives_on",
-        "pondstack/ledger/loans.py",
+        "pondstack/ledger/buffer_inheritance.py",
         '{"generation": item.generation + 1}',
         "{}",
         (f"{_LEDGER}::test_what_is_refused_ends_the_heirs_key_by_a_newer_call_only",),
@@ -43,14 +43,14 @@ MUTANTS = (
     Mutant(
         "unacknowledged_heirs_stay",
         "pondstack/ledger/loans.py",
-        "            refuse(self._store, tx, left)\n",
+        "            disinherit(self._store, tx, left)\n",
         "",
         (f"{_LEDGER}::test_a_loan_that_nobody_acknowledged_inherits_nothing",),
         "memory cannot be handed over any more once a destination did not hear that it was to have it",
     ),
     Mutant(
         "owners_reason_is_the_heirs",
-        "pondstack/ledger/loans.py",
+        "pondstack/ledger/buffer_inheritance.py",
         'wanted_back(item.lender) if item.leaving else ""',
         "item.reason",
         (f"{_LEDGER}::test_why_the_owner_let_go_is_not_why_the_heir_is_asked",),
@@ -108,7 +108,7 @@ MUTANTS = (
     Mutant(
         "fenced_destination_inherits",
         "pondstack/ledger/buffers.py",
-        "        refuse(self._store, tx, self._store.buffers.of_heirs(tx, name))\n",
+        "        disinherit(self._store, tx, self._store.buffers.of_heirs(tx, name))\n",
         "",
         (f"{_LEDGER}::test_a_destination_that_is_fenced_in_the_middle",),
         "a dead host gets the memory that a server lets go of",

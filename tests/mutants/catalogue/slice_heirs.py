@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "slices_on_their_way_back_are_handed_over",
-        "pondstack/ledger/inheritance.py",
+        "pondstack/ledger/slice_inheritance.py",
         "        if states == [SliceState.ONLINE] * wanted:\n",
         "        if states:\n",
         (f"{_LEDGER}::test_only_what_is_online_is_handed_over[sqlite-releasing]",),
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "two_heirs_of_slices",
-        "pondstack/ledger/inheritance.py",
+        "pondstack/ledger/slice_inheritance.py",
         "        if entry.heir is not None or sum(shape)",
         "        if sum(shape)",
         (f"{_LEDGER}::test_there_is_one_heir_at_most[sqlite]",),

@@ -9,7 +9,7 @@ from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.inheritance import passed_on
 from pondstack.domain.model import Slice, indexes_of
 from pondstack.domain.transitions import Fate, fates
-from pondstack.ledger import inheritance, slices
+from pondstack.ledger import slice_inheritance, slices
 from pondstack.ledger.moves import move
 from tests.fixtures.memory_device import MemoryDevice
 from tests.fixtures.memory_host import MemoryHostPool
@@ -96,5 +96,5 @@ def acknowledged_as_assigned() -> Iterator[None]:
         del acknowledged
         return passed_on(items, acknowledged=False)
 
-    with mock.patch.object(inheritance, "passed_on", passed):
+    with mock.patch.object(slice_inheritance, "passed_on", passed):
         yield
