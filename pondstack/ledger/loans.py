@@ -129,9 +129,16 @@ class Loans:
         reach, silent = self._reach(tx, request.host, sealing_keys), self._store.buffers.silent(tx, self._down)
         return to_hand_over(items, request.host, count, reach, silent)
 
-    def count_usable(self, host: str, buffer_mib: int, sealing_keys: Collection[str] | None = None) -> int:
-        """Return how many free buffers of that size a host may have; `sealing_keys`: see borrow."""
-        return self._transactions.read(lambda tx: len(self._usable(tx, host, buffer_mib, sealing_keys)))
+    def missing(self, request: BorrowRequest, buffer_mib: int, sealing_keys: Collection[str] | None = None) -> int:
+        """Return how many buffers a guaranteed loan lacks now; `sealing_keys`: see borrow."""
+        return self._transactions.read(lambda tx: self._missing(tx, request, buffer_mib, sealing_keys))
+
+    def _missing(
+        self, tx: Transaction, request: BorrowRequest, buffer_mib: int, sealing_keys: Collection[str] | None
+    ) -> int:
+        wanted = buffers_for(request.remote_mib, buffer_mib)
+        handed = self._to_hand_over(tx, request, wanted, sealing_keys)
+        return wanted - len(handed) - len(self._usable(tx, request.host, buffer_mib, sealing_keys))
 
     def _usable(
         self, tx: Transaction, host: str, buffer_mib: int, sealing_keys: Collection[str] | None
@@ -270,28 +277,37 @@ class Loans:
 
         return self._ask_back(in_use, reason)
 
-    def make_way(self, host: str, buffer_mib: int, count: int, reason: str) -> tuple[int, int]:
-        """Have best-effort loans give way to a guaranteed one of a host, which lacks `count` buffers (Zombieland 4.4).
+    def make_way(
+        self,
+        request: BorrowRequest,
+        buffer_mib: int,
+        lent: int,
+        reason: str,
+        sealing_keys: Collection[str] | None = None,
+    ) -> tuple[int, int]:
+        """Have best-effort loans give way to a guaranteed one (Zombieland 4.4), for which hosts will lend `lent` more.
 
-        What comes back anyway counts, and only the rest becomes RELEASING: its borrowers are asked to let go, and its
-        keys die, as of any other. Returns how many buffers come, and how many of these were asked back now. None is,
-        and none counts, when all together are too few.
+        What it lacks at this moment counts, without what comes back anyway; only the rest becomes RELEASING: its
+        borrowers are asked to let go, and its keys die, as of any other. Returns how many buffers come, and how many of
+        these were asked back now. None is, and none counts, when all together are too few.
         """
 
-        def plan(tx: Transaction) -> tuple[int, tuple[Buffer, ...]]:
-            coming, swap, loans = self._way(tx, host, buffer_mib)
-            return coming, buffer_choice.to_give_way(swap, count - coming, loans)
+        def plan(tx: Transaction) -> tuple[int, int, tuple[Buffer, ...]]:
+            coming, swap, loans = self._way(tx, request.host, buffer_mib)
+            count = self._missing(tx, request, buffer_mib, sealing_keys) - lent
+            return count, coming, buffer_choice.to_give_way(swap, count - coming, loans)
 
         def work(tx: Transaction) -> dict[str, Any]:
-            coming, chosen = plan(tx)
+            count, coming, chosen = plan(tx)
             moves = self._move(tx, chosen, SliceEvent.RELEASE, reason=reason)
-            return {"buffers": [item.index for item in chosen], "coming": coming, BUFFER_MOVES: moves, MOVES: []}
+            buffers = [item.index for item in chosen]
+            return {"buffers": buffers, "coming": coming, "count": count, BUFFER_MOVES: moves, MOVES: []}
 
-        coming, chosen = self._transactions.read(plan)
+        count, coming, chosen = self._transactions.read(plan)
         asked = 0
         if chosen:
-            effect = self._transactions.journal("make_way", {"host": host, "count": count}, work)
-            coming, asked = effect["coming"], len(effect["buffers"])
+            effect = self._transactions.journal("make_way", {"host": request.host, "lent": lent}, work)
+            count, coming, asked = effect["count"], effect["coming"], len(effect["buffers"])
         return (coming + asked, asked) if coming + asked >= count else (0, asked)
 
     def way(self, host: str, buffer_mib: int) -> tuple[int, int]:

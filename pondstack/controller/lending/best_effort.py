@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from oslo_log import log
 
+from pondstack.controller.lending.lenders import Lenders
+from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
@@ -18,7 +20,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class BestEffortLoans:
-    """Of one leader; the next one is asked again. `settle` wakes the settler; `gave_way` counts buffers.
+    """Of one leader; the next one is asked again. `gave_way` counts buffers.
 
     Who swaps asks again soon for what it has let go of, and must leave it to those that wait.
     """
@@ -26,11 +28,11 @@ class BestEffortLoans:
     def __init__(
         self,
         ledger: Ledger,
-        settle: Callable[[], object],
+        lenders: Lenders,
         gave_way: Callable[[int], object] = lambda _buffers: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ledger, self._settle, self._gave_way, self._clock = ledger, settle, gave_way, clock
+        self._ledger, self._lenders, self._gave_way, self._clock = ledger, lenders, gave_way, clock
         self._waiting: dict[str, float] = {}
 
     @property
@@ -49,18 +51,18 @@ class BestEffortLoans:
         others = {key: at for key, at in self._waiting.items() if now - at < PATIENCE_SECONDS}
         self._waiting = {**others, operation_id: now}
 
-    def give_way(self, host: str, missing: int, buffer_mib: int) -> bool:
-        """Have them give way to a loan of a host, which lacks `missing` buffers.
+    def give_way(self, wanted: BorrowRequest, buffer_mib: int, lent: int) -> bool:
+        """Have them give way to a loan, for what it lacks besides the `lent` buffers that hosts are about to lend.
 
         False when even so there would be too few: then nothing changes. Raises NotLeader, Unavailable.
         """
-        reason = f"a guaranteed loan of host {host} needs it"
-        coming, asked = self._ledger.loans.make_way(host, buffer_mib, missing, reason)
+        reason = f"a guaranteed loan of host {wanted.host} needs it"
+        coming, asked = self._lenders.make_way(wanted, buffer_mib, lent, reason)
         if asked:
             LOG.info("%d buffers of best-effort loans are asked back: %s", asked, reason)
             self._gave_way(asked)
         if coming:
-            self._settle()
+            self._lenders.settle()
         return coming > 0
 
     def served(self, operation_id: str) -> None:

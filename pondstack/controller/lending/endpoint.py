@@ -16,7 +16,7 @@ from pondstack.domain import column_shapes
 from pondstack.domain.admission import LendStage, told
 from pondstack.domain.buffer_choice import Supply, to_find
 from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned, Unavailable
-from pondstack.domain.lending import Lender, LenderKind, buffers_for
+from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.reported import LENT_BUFFERS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
@@ -54,7 +54,7 @@ class LendingEndpoint:
     ) -> None:
         self.gate, self._active_hosts = gate, active_hosts
         self._claims, self._admit = claims, admit
-        self._best_effort = BestEffortLoans(ledger, lenders.settle, gave_way, clock)
+        self._best_effort = BestEffortLoans(ledger, lenders, gave_way, clock)
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
     # Calls of agents
@@ -133,27 +133,26 @@ class LendingEndpoint:
         Active hosts come first, best-effort loans give way for the rest: one wait for both.
         """
         supply = Supply(*self._best_effort.way(wanted.host, size), *(hosts.room(wanted.host, size) if hosts else ()))
-        missing = self._missing(wanted, size)
-        who = self._ask(wanted.host, missing, supply, size, hosts)
-        if not who and (missing <= 0 or self._missing(wanted, size) < missing):
+        missing = self._lenders.missing(wanted, size)
+        who = self._ask(wanted, missing, supply, size, hosts)
+        if not who and (missing <= 0 or self._lenders.missing(wanted, size) < missing):
             # Neither free nor on its way when it was looked for, one after the other.
             who = ["some of it has come meanwhile"]
         if who:
             self._best_effort.wait(operation_id)
         return " and ".join(who).capitalize()
 
-    def _missing(self, wanted: BorrowRequest, size: int) -> int:
-        return buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
-
-    def _ask(self, host: str, missing: int, supply: Supply, size: int, hosts: ActiveHosts | None) -> list[str]:
-        """Ask those that the plan names for what a host lacks; returns who gives, [] when there is no such plan."""
+    def _ask(
+        self, wanted: BorrowRequest, missing: int, supply: Supply, size: int, hosts: ActiveHosts | None
+    ) -> list[str]:
+        """Ask those that the plan names for what a loan lacks; returns who gives, [] when there is no such plan."""
         demand = to_find(missing, supply)
         if demand is None or missing <= 0:
             return []
-        coming = supply.coming + (hosts.ask(demand.asked, size) if hosts else 0)
-        who = ["hosts that have room are asked to lend"] if coming else []
-        if missing > coming:
-            if not self._best_effort.give_way(host, missing - coming, size):
+        lent = supply.coming + (hosts.ask(demand.asked, size) if hosts else 0)
+        who = ["hosts that have room are asked to lend"] if lent else []
+        if missing > lent:
+            if not self._best_effort.give_way(wanted, size, lent):
                 return []
             who.append("best-effort loans give way")
         return who

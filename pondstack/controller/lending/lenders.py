@@ -77,9 +77,13 @@ class Lenders:
             raise
         return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
 
-    def count_usable(self, host: str, buffer_mib: int) -> int:
-        """Return how many free buffers of that size a host may have."""
-        return self._ledger.loans.count_usable(host, buffer_mib, self._escrow.sealing_keys)
+    def missing(self, request: BorrowRequest, buffer_mib: int) -> int:
+        """Return how many buffers a guaranteed loan lacks now."""
+        return self._ledger.loans.missing(request, buffer_mib, self._escrow.sealing_keys)
+
+    def make_way(self, request: BorrowRequest, buffer_mib: int, lent: int, reason: str) -> tuple[int, int]:
+        """Have best-effort loans give way to a guaranteed one; see Loans."""
+        return self._ledger.loans.make_way(request, buffer_mib, lent, reason, self._escrow.sealing_keys)
 
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None

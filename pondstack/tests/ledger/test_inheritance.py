@@ -226,6 +226,14 @@ def test_a_repetition_gets_the_same(lent):
     assert borrow(lent, "h3", 2, "h2", operation) == first, "also after the switch"
 
 
+def test_a_guest_that_moves_lacks_nothing_that_it_keeps(lent):
+    borrow(lent, "h2", 3)
+    wanted = BorrowRequest(GUEST, "h3", 5 * BUFFER, guaranteed=True, source="h2")
+    assert lent.loans.missing(wanted, BUFFER) == 1, "three are handed over, one is free"
+    other = BorrowRequest(str(uuid4()), "h3", 5 * BUFFER, guaranteed=True)
+    assert lent.loans.missing(other, BUFFER) == 4
+
+
 def test_another_consumers_buffers_are_not_handed_over(lent):
     other = BorrowRequest(str(uuid4()), "h2", 2 * BUFFER, guaranteed=True)
     given = lent.loans.borrow(str(uuid4()), other, BUFFER)

@@ -67,18 +67,34 @@ def test_a_loan_is_asked_back_whole_or_in_part(lent):
     assert {item.reason for item in lent.buffers.find("h1") if item.host} == {"for the test"}
 
 
+def make_way(lent, host, count, *, lends=0):
+    request = BorrowRequest(str(uuid4()), host, count * BUFFER, True)
+    return lent.loans.make_way(request, BUFFER, lends, "for the test")
+
+
 def test_best_effort_loans_make_way_for_a_guaranteed_one(lent):
     uuid, other = borrow(lent, 3, guaranteed=False), borrow(lent, 1)
-    assert lent.loans.make_way("h3", BUFFER, 2, "for the test") == (0, 0), "not before they are acknowledged"
+    assert make_way(lent, "h3", 2) == (0, 0), "not before they are acknowledged"
     for each in (uuid, other):
         lent.loans.acknowledge(str(uuid4()), each, "h2")
-    assert lent.loans.make_way("h3", BUFFER, 4, "for the test") == (0, 0), "they are too few"
-    assert lent.loans.make_way("h1", BUFFER, 1, "for the test") == (0, 0), "their lender borrows none of them"
+    assert make_way(lent, "h3", 4) == (0, 0), "they are too few"
+    assert make_way(lent, "h1", 1) == (0, 0), "their lender borrows none of them"
     assert states(lent).count("online") == 4
-    assert lent.loans.make_way("h3", BUFFER, 2, "for the test") == (2, 2)
+    assert make_way(lent, "h3", 4, lends=2) == (2, 2), "hosts lend the others"
     assert states(lent).count("releasing") == 2
-    assert lent.loans.make_way("h3", BUFFER, 2, "for the test") == (2, 0), "they are on their way"
-    assert lent.loans.make_way("h3", BUFFER, 3, "for the test") == (3, 1)
+    assert make_way(lent, "h3", 2) == (2, 0), "they are on their way"
+    assert make_way(lent, "h3", 3) == (3, 1)
+
+
+def test_what_has_come_back_meanwhile_is_not_asked_for_again(lent):
+    uuid, other = borrow(lent, 2, guaranteed=False), borrow(lent, 2, guaranteed=False)
+    for each in (uuid, other):
+        lent.loans.acknowledge(str(uuid4()), each, "h2")
+    lent.loans.give_back(str(uuid4()), uuid, "h2")
+    assert make_way(lent, "h3", 2) == (2, 0), "it is on its way"
+    lent.buffers.sanitized("h1", LIFE, [0, 1])
+    assert make_way(lent, "h3", 2) == (0, 0), "it is there"
+    assert make_way(lent, "h3", 3) == (1, 1)
 
 
 def test_a_loan_keeps_since_when_nobody_claims_it(lent, reader):

@@ -102,11 +102,33 @@ ANOTHERS_REASON = 130002800
 """A destination was asked for memory that its lender wanted back: nobody had claimed the source's."""
 
 
+DESTINATION_FIRST = 130016220
+"""A guest that had moved gave back a sleeping lender's buffer before its source did, which was given it next."""
+
+
 @pytest.mark.parametrize(
-    "seed", [AWAKE_IN_A_MOVE, TWO_ATTEMPTS, LATE_CALL, PROMISE_TAKEN_FOR_ENDED, *HEIRS_FOR_GOOD, ANOTHERS_REASON]
+    "seed",
+    [
+        AWAKE_IN_A_MOVE,
+        TWO_ATTEMPTS,
+        LATE_CALL,
+        PROMISE_TAKEN_FOR_ENDED,
+        *HEIRS_FOR_GOOD,
+        ANOTHERS_REASON,
+        DESTINATION_FIRST,
+    ],
 )
 def test_a_guest_that_moves_keeps_its_keys(seed: int) -> None:
     outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
+COME_MEANWHILE = 130012128
+"""A buffer that was coming back came between the look at what a loan lacked and the order to swap disks."""
+
+
+def test_what_has_come_is_not_asked_for() -> None:
+    outcome = run(draw(COME_MEANWHILE))
     assert not outcome.code, outcome.detail
 
 
