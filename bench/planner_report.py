@@ -16,7 +16,18 @@ from pondstack.cmd import planner
 from pondstack.planner.report import document
 
 LEAST_SEEDS = 10
-KINDS = ("dram", "counterfactuals", "size_classes", "money", "stranding", "slowdown", "offlining", "energy", "tiering")
+KINDS = (
+    "dram",
+    "counterfactuals",
+    "size_classes",
+    "money",
+    "stranding",
+    "slowdown",
+    "offlining",
+    "failures",
+    "energy",
+    "tiering",
+)
 PAPER_SAVED_PERCENT = {1.5: 32.2, 4.0: 72.5}
 """Hybrid pool, section III.F and Fig. 7: total cost of memory saved, by overcommit ratio."""
 ELSEWHERE = re.compile(r"<(?:script|link|iframe|img|object|embed)\b|@import|(?:src|href)=\"(?!#)|url\((?!#)")

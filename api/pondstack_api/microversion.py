@@ -27,6 +27,7 @@ VERSIONS: dict[str, str] = {
     "1.21": "whether a host's memory is reachable, and an estimate of its power, awake and asleep",
     "1.22": "jobs of the planner: have a cloud's history replayed, cancel, fetch the report",
     "1.23": "limits of consolidation that are set at run time: what stays free, and how many hosts stay awake",
+    "1.24": "failures of hosts and pools in what a job of the planner replays",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -72,7 +72,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.23"
+    assert response.headers["openstack-api-version"] == "memory 1.24"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

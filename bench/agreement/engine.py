@@ -11,7 +11,17 @@ import numpy as np
 
 from bench.agreement.log import Log, first_looks
 from pondstack.planner.replay import kernel, policy, sizes
-from pondstack.planner.replay.state import FOREVER, REJECTED, Moments, Pools, Result, Rules, Servers, Sockets
+from pondstack.planner.replay.state import (
+    FOREVER,
+    REJECTED,
+    Moments,
+    Outages,
+    Pools,
+    Rules,
+    Servers,
+    Sockets,
+    no_result,
+)
 from pondstack.planner.settings import Settings
 
 SETTINGS = Settings()
@@ -78,10 +88,11 @@ class Engine:
             np.array([item.memory_mib for item in items], np.int32),
             self.wanted_mib,
         )
-        count, none = len(items), np.zeros(0, np.int64)
-        result = Result(np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.float32))
+        none = np.zeros(0, np.int64)
+        result = no_result(len(items))
         before, moments = State(), Moments(none, none, none)
-        kernel.run(servers, self._sockets(before), self._rings(before), self._rules(), result, moments, 1)
+        never = Outages(none, none.astype(np.int32), none.astype(np.int32), none.astype(np.bool_))
+        kernel.run(servers, self._sockets(before), self._rings(before), self._rules(), result, moments, never, 1)
         return [
             Place("", 0) if socket == REJECTED else Place(self._hosts[socket].name, int(slices) * self.slice_mib)
             for socket, slices in zip(result.socket, result.slices, strict=True)
@@ -133,7 +144,8 @@ class Engine:
         local = free([host.memory_mib for host in self._hosts], state.local_mib)
         pooled = np.array([state.pooled_mib.get(host.name, 0) for host in self._hosts], np.int32)
         reach = [self._pools.index(host.pool) if host.pool in self._pools else -1 for host in self._hosts]
-        return Sockets(vcpus.copy(), vcpus, local, pooled, np.array(reach, np.int32))
+        out = np.zeros(len(reach), np.bool_)
+        return Sockets(vcpus.copy(), vcpus, local, pooled, np.array(reach, np.int32), out)
 
     def _rings(self, state: State) -> Pools:
         """Return pools whose free slices were free before; those on their way back are ready late."""
@@ -144,7 +156,8 @@ class Engine:
         size, first = int(total.sum()), np.cumsum(np.concatenate([[0], total]), dtype=np.int64)
         buffer = np.array([state.buffer.get(look.pool, look.buffer) for look in looks], np.int32)
         heads = np.zeros(len(looks), np.int32)
-        return Pools(total, buffer, first, heads, free, ready, np.full(size, -1, np.int64), np.full(size, np.inf))
+        released, ready_at = np.full(size, -1, np.int64), np.full(size, np.inf)
+        return Pools(total, buffer, first, heads, free, ready, released, ready_at, np.zeros(len(looks), np.bool_))
 
     def _rules(self) -> Rules:
         return Rules(

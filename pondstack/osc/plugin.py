@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.23"
+DEFAULT_API_VERSION = "1.24"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -36,6 +36,7 @@ API_VERSIONS = (
     "1.21",
     "1.22",
     "1.23",
+    "1.24",
 )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pondstack.planner import dram, variants
+from pondstack.planner.blast_radius import blast_radius
 from pondstack.planner.cluster import Outcome
 from pondstack.planner.history import Array, History
 from pondstack.planner.latency import latency_percent
@@ -35,7 +36,11 @@ class Base:
 
 @dataclass(frozen=True)
 class Cell:
-    """The least DRAM with such pools, and what else the replay on it shows. Speeds in GiB/s."""
+    """The least DRAM with such pools, and what else the replay on it shows. Speeds in GiB/s.
+
+    `pooled_percent`: servers with pool memory, by time; `restarts`: of servers that a failure ended, and
+    `not_restarted_percent` of these found no host.
+    """
 
     mib_per_socket: float
     local_mib: float
@@ -48,6 +53,11 @@ class Cell:
     speed_p99_99: float
     speed_p99_999: float
     buffer_slices: float
+    servers_per_host: float
+    servers_per_pool: float
+    pooled_percent: float
+    restarts: float
+    not_restarted_percent: float
 
 
 def base_of(history: History, settings: Settings) -> Base:
@@ -65,6 +75,7 @@ def cell_of(base: Base, task: Task, settings: Settings) -> Cell:
     share = task.share * dram.placed_share(history, sizes.pool_mib)
     found = dram.pooled(history, sizes.pool_mib, task.pool_sockets, share, settings, base.limit, base.mib_per_socket)
     outcome, counted = found.outcome, history.counted
+    radius, restarted = blast_radius(history, outcome, found.cluster), outcome.restarts > 0
     placed = counted & ~outcome.rejected
     touching, exceeding = _slowed(history, sizes, outcome, placed, settings, latency)
     speeds = np.percentile(outcome.speed[placed], [99.99, 99.999]) if placed.any() else (0.0, 0.0)
@@ -80,6 +91,11 @@ def cell_of(base: Base, task: Task, settings: Settings) -> Cell:
         speed_p99_99=float(speeds[0]),
         speed_p99_999=float(speeds[1]),
         buffer_slices=float(outcome.buffer_slices),
+        servers_per_host=radius.servers_per_host,
+        servers_per_pool=radius.servers_per_pool,
+        pooled_percent=radius.pooled_percent,
+        restarts=float(outcome.restarts.sum()),
+        not_restarted_percent=100.0 * float((restarted & outcome.rejected).sum()) / max(1, int(outcome.restarts.sum())),
     )
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from pondstack.domain.free_buffer import UNSIZED, Bounds, FreeBuffer, bounded
 from pondstack.planner.history import Array, History
+from pondstack.planner.outages import outages_of
 from pondstack.planner.replay import kernel
-from pondstack.planner.replay.state import NEVER, REJECTED, Moments, Pools, Result, Rules, Servers, Sockets
+from pondstack.planner.replay.state import NEVER, REJECTED, Moments, Pools, Rules, Servers, Sockets, no_result
 from pondstack.planner.settings import Settings
 
 PLENTY_MIB = 2**30
@@ -42,12 +43,15 @@ class Cluster:
 class Outcome:
     """By server: its socket (REJECTED: none), its slices, and the offlining speed that its start needs, in GiB/s.
 
+    `restarts`: failures that ended it; where it is then is `socket`.
+
     `sold_percent`, `stranded_percent`: at each moment that was asked for, of the vCPUs and of the DRAM.
     """
 
     socket: Array
     slices: Array
     speed: Array
+    restarts: Array
     sold_percent: Array
     stranded_percent: Array
     buffer_slices: int
@@ -62,11 +66,10 @@ def replay(
     history: History, pool_mib: Array, cluster: Cluster, settings: Settings, moments: Array | None = None
 ) -> Outcome:
     """Replay a history on a cluster; `moments` (seconds) are when to look at what is sold and stranded."""
-    count = len(history.start)
     totals = cluster.slices
     bounds = Bounds(settings.buffer_least_slices, settings.buffer_most_percent)
     buffers = [bounded(cluster.buffer, bounds, total).slices for total in totals]
-    result = Result(np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.float32))
+    result = no_result(len(history.start))
     at = np.zeros(0, np.int64) if moments is None else moments.astype(np.int64)
     seen = Moments(at, np.zeros(len(at), np.int64), np.zeros(len(at), np.int64))
     kernel.run(
@@ -76,12 +79,14 @@ def replay(
         _rules(settings),
         result,
         seen,
+        outages_of(history, len(totals), cluster.sockets, settings),
         int(history.cpu.min()),
     )
     return Outcome(
         socket=result.socket,
         slices=result.slices,
         speed=result.speed / 1024,
+        restarts=result.restarts,
         sold_percent=100 * seen.sold_cpu / (1000 * cluster.vcpus * cluster.sockets),
         stranded_percent=100 * seen.stranded_mib / (cluster.local_mib * cluster.sockets),
         buffer_slices=max(buffers, default=0),
@@ -99,7 +104,7 @@ def _sockets(cluster: Cluster) -> Sockets:
     cpu = np.full(count, 1000 * cluster.vcpus, np.int32)
     pool = np.arange(count, dtype=np.int32) // cluster.pool_sockets if cluster.pool_sockets else np.full(count, -1)
     local = np.full(count, cluster.local_mib, np.int32)
-    return Sockets(cpu, cpu.copy(), local, np.zeros(count, np.int32), pool.astype(np.int32))
+    return Sockets(cpu, cpu.copy(), local, np.zeros(count, np.int32), pool.astype(np.int32), np.zeros(count, np.bool_))
 
 
 def _pools(totals: list[int], buffers: list[int]) -> Pools:
@@ -115,6 +120,7 @@ def _pools(totals: list[int], buffers: list[int]) -> Pools:
         ready=total.copy(),
         released=np.full(size, NEVER, np.int64),
         ready_at=np.zeros(size),
+        out=np.zeros(len(total), np.bool_),
     )
 
 

@@ -129,6 +129,26 @@ class Offlining:
 
 
 @dataclass(frozen=True)
+class Failures:
+    """What failures of hosts and of pool devices do: a pool's ends the servers that have memory there (Pond, 4.2).
+
+    `servers_per_host`, `servers_per_pool`: that one failure ends, mean over time. `interruptions`: of servers, per
+    1,000 server-years, by the rates of the settings; `without_pool`: by hosts alone. `restarts`: in the replay, of
+    which `not_restarted_percent` found no host.
+    """
+
+    policy: str
+    topology: str
+    pool_sockets: int
+    servers_per_host: Estimate
+    servers_per_pool: Estimate
+    interruptions: Estimate
+    without_pool: float
+    restarts: Estimate
+    not_restarted_percent: Estimate
+
+
+@dataclass(frozen=True)
 class Energy:
     """Energy with a way to consolidate, and what it saves against none (Zombieland, Fig. 10). Estimates by Table 3.
 
@@ -185,6 +205,7 @@ class Answers:
     counterfactuals: tuple[Counterfactual, ...]
     slowdown: tuple[Slowdown, ...]
     offlining: tuple[Offlining, ...]
+    failures: tuple[Failures, ...]
     energy: tuple[Energy, ...]
     tiering: tuple[Tiering, ...]
     money: tuple[Money, ...]

@@ -30,7 +30,8 @@ class History:
     """Columns by server, sorted by start; `cpu` in thousandths of a vCPU. Draws are uniform from 0 to 1.
 
     `counted_from`: servers that start before warm the cluster up. `insensitivity`: below the share of insensitive
-    servers, it is one; `has_history`, `label`, `over`, `factor`: draws of the models' errors.
+    servers, it is one; `has_history`, `label`, `over`, `factor`: draws of the models' errors. `seed`: for what is drawn
+    elsewhere.
     """
 
     start: Array
@@ -47,6 +48,7 @@ class History:
     sockets: int
     counted_from: int
     last: int
+    seed: int = 0
 
     @property
     def counted(self) -> Array:
@@ -90,13 +92,13 @@ class Sampler:
     def history(self, seed: int) -> History:
         """Return the history of one seed."""
         draw = np.random.default_rng(seed)
-        return self._history(_drawn(self._whole, self._codes, self._expected, draw), draw)
+        return self._history(_drawn(self._whole, self._codes, self._expected, draw), draw, seed)
 
     def whole(self, seed: int = 0) -> History:
         """Return all of the trace, each server once, on as many sockets as that needs."""
-        return self._history(self._whole, np.random.default_rng(seed))
+        return self._history(self._whole, np.random.default_rng(seed), seed)
 
-    def _history(self, some: dict[str, Array], draw: np.random.Generator) -> History:
+    def _history(self, some: dict[str, Array], draw: np.random.Generator, seed: int) -> History:
         settings = self._settings
         first, count = int(some["start"][0]), len(some["start"])
         found = History(
@@ -114,6 +116,7 @@ class Sampler:
             sockets=max(1, math.ceil(self._busy(some) / self._sold)),
             counted_from=first + int((self._last - first) * settings.warmup_percent / 100),
             last=self._last,
+            seed=seed,
         )
         idle = draw.random(count) < settings.idle_servers_percent / 100  # drawn last: the other draws stay as they were
         drawn = np.where(idle, found.load_percent * settings.oasis_idle_percent / 100, found.load_percent)

@@ -57,6 +57,10 @@ class Settings:
     buffer_least_slices: int = _of(1, "slices", "[controller] free_buffer_slices", OURS)
     buffer_most_percent: int = _of(10, "%", "[controller] free_buffer_max_percent", OURS)
     offline_ms_per_gib: float = _of(100.0, "ms/GiB", "that a host needs to take memory offline", "Pond, section 4.2")
+    # Failures
+    host_failures_per_year: float = _of(0.0, "failures", "of the host of a socket; 0: none is replayed", ASSUMED)
+    pool_failures_per_year: float = _of(0.0, "failures", "of the device of a pool; 0: none is replayed", ASSUMED)
+    repair_hours: float = _of(24.0, "hours", "that what has failed is out of use", ASSUMED)
     # The policies
     static_percent: int = _of(STATIC_AUTO_PERCENT, "%", "of every server", "Pond, section 6.5")
     insensitive_percent: float = _of(30.0, "%", "LI: servers found insensitive, at 182 % latency", "Pond, Finding 5")
@@ -140,6 +144,9 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, item.name)
         if item.metadata["unit"] == "%" and not 0 <= value <= 100:
             raise ValueError(f"{item.name} is {value}; it must be from 0 to 100 %")
+    for name in ("host_failures_per_year", "pool_failures_per_year", "repair_hours"):
+        if getattr(settings, name) < 0:
+            raise ValueError(f"{name} is {getattr(settings, name)}; it must be 0 or more")
     if len(settings.seeds) < 1 or len(set(settings.seeds)) != len(settings.seeds):
         raise ValueError("seeds: one or more are needed, each once")
     for name in POSITIVE:

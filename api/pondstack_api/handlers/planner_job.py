@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from pondstack.domain.errors import BadRequest
 from pondstack.domain.planner_job import PlannerJob
 from pondstack.planner.job.order import Source
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
+
+FAILURES_SINCE = (1, 24)
+FAILURES = frozenset({"host_failures_per_year", "pool_failures_per_year", "repair_hours"})
 
 
 def body(job: PlannerJob) -> dict[str, Any]:
@@ -51,6 +55,8 @@ def show_planner_job(request: Request) -> Reply:
 def create_planner_job(request: Request) -> Reply:
     """Have a history replayed, in the background, one job at a time. 409 where jobs are off or too many wait."""
     order = dict(request.body)
+    if request.version < FAILURES_SINCE and (late := sorted(FAILURES & set(order.get("settings", {})))):
+        raise BadRequest(f"body settings: {late[0]} came with memory 1.24; leave it out, or ask for that microversion")
     operation_id = order.pop("operation_id", None)
     context = request.context
     told = request.services.controller.create_planner_job(

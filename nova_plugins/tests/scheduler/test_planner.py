@@ -91,9 +91,11 @@ def by_planner(cloud: Cloud, cpu: int, local_mib: int, slices: int) -> int:
     ring = int(free.sum())
     first = np.concatenate([[0], np.cumsum(free)]).astype(np.int64)
     buffer, head = np.array(cloud.buffer, np.int32), np.zeros(len(free), np.int32)
-    pools = Pools(free, buffer, first, head, free.copy(), free.copy(), np.full(ring, -1, np.int64), np.zeros(ring))
+    none, never = np.zeros(ring), np.full(ring, -1, np.int64)
+    pools = Pools(free, buffer, first, head, free.copy(), free.copy(), never, none, np.zeros(len(free), np.bool_))
     columns = ([VCPUS] * len(cloud.cpu), cloud.cpu, cloud.local, cloud.pooled, cloud.reach)
-    sockets = Sockets(*(np.array(items, np.int32) for items in columns))
+    total_cpu, free_cpu, local, pooled, pool = (np.array(items, np.int32) for items in columns)
+    sockets = Sockets(total_cpu, free_cpu, local, pooled, pool, np.zeros(len(pool), np.bool_))
     comforts = np.zeros(len(free))
     if slices:
         kernel.look(pools, slices, 0, comforts)

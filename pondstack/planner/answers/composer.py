@@ -47,7 +47,7 @@ def answer(
         [energy_part(histories[seed], seed, kind, system, settings) for seed, kind, system in energies],
         total - len(energies),
     )
-    dram, slowdown, offlining = pools.answers(grid, cells, found, settings)
+    dram, slowdown, offlining, failures = pools.answers(grid, cells, found, settings)
     worth = tuple(money.money(item, settings) for item in dram)
     moments = [stranding.Seen(**bases[f"base-{seed}"]["seen"]) for seed in settings.seeds]
     return Answers(
@@ -60,6 +60,7 @@ def answer(
         counterfactuals=causes.counterfactuals(grid, cells, found, settings),
         slowdown=slowdown,
         offlining=offlining,
+        failures=failures,
         energy=energy_answers(used, settings),
         tiering=money.tiering(settings),
         money=worth,

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 
 from pondstack.planner.answers.parts import GIB, Grid, key_of
+from pondstack.planner.blast_radius import interruptions
 from pondstack.planner.cell import Base, Cell, Task
 from pondstack.planner.estimate import estimate
-from pondstack.planner.figures import Dram, Estimate, Offlining, Slowdown
+from pondstack.planner.figures import Dram, Estimate, Failures, Offlining, Slowdown
 from pondstack.planner.latency import extra_ns, latency_percent
 from pondstack.planner.settings import Settings
 from pondstack.planner.sweep import Record
 from pondstack.planner.variants import AS_IT_IS
 
 Kind = tuple[str, str, int]
-Found = tuple[tuple[Dram, ...], tuple[Slowdown, ...], tuple[Offlining, ...]]
+Found = tuple[tuple[Dram, ...], tuple[Slowdown, ...], tuple[Offlining, ...], tuple[Failures, ...]]
 
 
 def answers(grid: Grid, cells: Mapping[str, Record], bases: Mapping[int, Base], settings: Settings) -> Found:
@@ -21,13 +22,14 @@ def answers(grid: Grid, cells: Mapping[str, Record], bases: Mapping[int, Base], 
     The share of DRAM that is pooled is one for all seeds, the one that needs the least on average: hardware is bought
     before the servers come.
     """
-    dram, slowdown, offlining = [], [], []
+    dram, slowdown, offlining, failures = [], [], [], []
     for kind in grid.kinds:
         best = chosen(kind, cells, settings)
         dram.append(_dram(kind, best, bases, settings))
         slowdown.append(_slowdown(kind, best, settings))
         offlining.append(_offlining(kind, best, settings))
-    return tuple(dram), tuple(slowdown), tuple(offlining)
+        failures.append(_failures(kind, best, settings))
+    return tuple(dram), tuple(slowdown), tuple(offlining), tuple(failures)
 
 
 def chosen(kind: Kind, cells: Mapping[str, Record], settings: Settings, variant: str = AS_IT_IS) -> list[Cell]:
@@ -85,4 +87,19 @@ def _offlining(kind: Kind, cells: list[Cell], settings: Settings) -> Offlining:
         p99_99=_over(cells, "speed_p99_99", settings),
         p99_999=_over(cells, "speed_p99_999", settings),
         buffer_slices=_over(cells, "buffer_slices", settings),
+    )
+
+
+def _failures(kind: Kind, cells: list[Cell], settings: Settings) -> Failures:
+    hosts, pools = settings.host_failures_per_year, settings.pool_failures_per_year
+    return Failures(
+        policy=kind[0],
+        topology=kind[1],
+        pool_sockets=kind[2],
+        servers_per_host=_over(cells, "servers_per_host", settings),
+        servers_per_pool=_over(cells, "servers_per_pool", settings),
+        interruptions=estimate([interruptions(hosts, pools, cell.pooled_percent) for cell in cells], settings),
+        without_pool=interruptions(hosts, pools, 0.0),
+        restarts=_over(cells, "restarts", settings),
+        not_restarted_percent=_over(cells, "not_restarted_percent", settings),
     )

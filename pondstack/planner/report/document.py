@@ -10,7 +10,7 @@ from pondstack.domain.errors import BadRequest
 from pondstack.planner.answers import Answers
 from pondstack.planner.traces.imported import Imported
 
-VERSION = 1
+VERSION = 2
 KEYS = ("version", "command", "made_at", "trace", "answers")
 Document = dict[str, Any]
 

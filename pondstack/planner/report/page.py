@@ -38,6 +38,14 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Sequence[Item]], str] | None], ..
     ("slowdown", "Slowdown budget", "Servers slower than the PDM, after QoS (Pond, sections 4.4 and 6.5).", None),
     ("offlining", "Offlining speed needed", "So that no start waits for memory (Pond, Finding 10).", None),
     (
+        "failures",
+        "What a failure reaches",
+        "Servers that the failure of one host and of one pool ends, mean over time: a pool's ends those that have "
+        "memory there (Pond, section 4.2). Interruptions are per 1,000 server-years, by the rates in the settings. "
+        "Failures that are replayed count in all figures: who is ended starts again at once, if a host has room.",
+        None,
+    ),
+    (
         "energy",
         "Energy by consolidation",
         "Power of states by Zombieland, Table 3. Oasis gains on Neat by idle servers only, whose memory stays behind, "

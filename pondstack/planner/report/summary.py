@@ -61,6 +61,12 @@ def _why(answers: Mapping[str, Any]) -> Iterator[str]:
 def _others(answers: Mapping[str, Any]) -> Iterator[str]:
     for item in _of_size(answers["offlining"])[:1]:
         yield f"offlining speed for 99.99 % of starts: {text.estimate(item['p99_99'], 'GiB/s', 2)}"
+    for item in _of_size(answers["failures"])[:1]:
+        if item["interruptions"]["mean"]:
+            reach, lost = text.estimate(item["servers_per_pool"]), text.estimate(item["not_restarted_percent"], "%", 2)
+            often, before = text.estimate(item["interruptions"]), text.number(item["without_pool"])
+            yield f"interruptions per 1,000 server-years ({item['policy']}): {often}, without a pool {before}"
+            yield f"  servers that a pool's failure ends: {reach}; restarts without a host: {lost}"
     for history in dict.fromkeys(item["history"] for item in answers["energy"]):
         systems = [item for item in answers["energy"] if item["history"] == history and item["system"] != "none"]
         saved = ", ".join(f"{item['system']} {text.estimate(item['saved_percent'], '%')}" for item in systems)

@@ -85,6 +85,15 @@ COLUMNS: Mapping[str, Mapping[str, Callable[[Item], str]]] = {
         "99.999 %, GiB/s": _of("p99_999", "", 2),
         "slices kept free": _of("buffer_slices"),
     },
+    "failures": {
+        **_POOL,
+        "servers by host": _of("servers_per_host"),
+        "servers by pool": _of("servers_per_pool"),
+        "interruptions": _of("interruptions"),
+        "without a pool": _number("without_pool"),
+        "restarts replayed": _of("restarts"),
+        "found no host": _of("not_restarted_percent", "%", 2),
+    },
     "energy": {
         "history": _word("history"),
         "profile": _word("profile"),

@@ -48,8 +48,8 @@ def test_what_is_no_document_is_refused(tmp_path: Path, content: str, said: str)
 
 def test_a_document_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
-    document.write({**made(), "version": 2}, path)
-    with pytest.raises(BadRequest, match="version 2"):
+    document.write({**made(), "version": 1}, path)
+    with pytest.raises(BadRequest, match="version 1"):
         document.read(path)
 
 
@@ -110,7 +110,7 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 
 def test_the_page_shows_each_figure_with_its_interval_its_command_and_its_seeds() -> None:
     shown = page.html(made())
-    assert shown.count("Made by <code>pondstack-planner run cloud.parquet") == 9
+    assert shown.count("Made by <code>pondstack-planner run cloud.parquet") == 10
     assert "&#39;&lt;report&gt;.html&#39;" in shown
     assert "<td>7.1 % (5.6 to 8.4)</td>" in shown
     assert "<td>5.1, 7.1, 9.1</td>" in shown

@@ -1,0 +1,47 @@
+"""When hosts and pool devices fail and are repaired in a history: drawn by its seed, the same for all that is compared.
+
+A device that works fails at a constant rate; one that has failed is out of use for the time of a repair. The hosts'
+failures are the same with pools and without. Sources: Pond, section 4.2 (what a failure reaches); rates are settings.
+"""
+
+import numpy as np
+
+from pondstack.planner.history import History
+from pondstack.planner.replay.state import Outages
+from pondstack.planner.settings import Settings
+
+YEAR_SECONDS = 365.25 * 86_400
+HOSTS, POOLS = 1, 2
+"""Which draws a seed is for, besides the history's own."""
+
+Edge = tuple[int, int, int, bool]
+
+
+def outages_of(history: History, pools: int, sockets: int, settings: Settings) -> Outages:
+    """Return the outages of a cluster, of the time that counts."""
+    of_hosts = _edges(history, HOSTS, sockets, settings.host_failures_per_year, settings.repair_hours)
+    of_pools = _edges(history, POOLS, pools, settings.pool_failures_per_year, settings.repair_hours)
+    edges: list[Edge] = [(at, number, -1, fails) for at, number, fails in of_hosts]
+    edges += [(at, -1, number, fails) for at, number, fails in of_pools]
+    edges.sort()
+    return Outages(
+        at=np.array([edge[0] for edge in edges], np.int64),
+        socket=np.array([edge[1] for edge in edges], np.int32),
+        pool=np.array([edge[2] for edge in edges], np.int32),
+        fails=np.array([edge[3] for edge in edges], np.bool_),
+    )
+
+
+def _edges(
+    history: History, kind: int, count: int, per_year: float, repair_hours: float
+) -> list[tuple[int, int, bool]]:
+    if not per_year:
+        return []
+    draw, found = np.random.default_rng((history.seed, kind)), []
+    repair = max(1, round(repair_hours * 3600))
+    for number in range(count):
+        at = history.counted_from + 1 + int(draw.exponential(YEAR_SECONDS / per_year))
+        while at < history.last:
+            found += [(at, number, True), (at + repair, number, False)]
+            at += repair + 1 + int(draw.exponential(YEAR_SECONDS / per_year))
+    return found
