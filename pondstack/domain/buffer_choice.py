@@ -115,6 +115,15 @@ def to_find(missing: int, supply: Supply) -> Demand | None:
     return Demand(asked, max(missing - supply.coming - sum(asked.values()), 0))
 
 
+def to_be_lent(buffers: Iterable[Buffer], lends: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
+    """Return how many buffers hosts do not lend yet of what they are to lend in all (`lends`, in MiB), by name."""
+    lent = Counter[str]()
+    for item in buffers:
+        lent[item.lender] += item.size_mib
+    left = {host: (mib - lent[host]) // buffer_mib for host, mib in lends.items()}
+    return {host: count for host, count in left.items() if count > 0}
+
+
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:
     """Return `count` buffers of one lender that go back to it (GS_reclaim): those first that harm least.
 

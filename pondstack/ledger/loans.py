@@ -3,7 +3,7 @@
 The paper's calls are named in brackets; what the lenders of these buffers do is in pondstack.ledger.buffers.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -281,20 +281,22 @@ class Loans:
         self,
         request: BorrowRequest,
         buffer_mib: int,
-        lent: int,
+        lends: Mapping[str, int],
         reason: str,
         sealing_keys: Collection[str] | None = None,
     ) -> tuple[int, int]:
-        """Have best-effort loans give way to a guaranteed one (Zombieland 4.4), for which hosts will lend `lent` more.
+        """Have best-effort loans give way to a guaranteed one (Zombieland 4.4).
 
-        What it lacks at this moment counts, without what comes back anyway; only the rest becomes RELEASING: its
-        borrowers are asked to let go, and its keys die, as of any other. Returns how many buffers come, and how many of
-        these were asked back now. None is, and none counts, when all together are too few.
+        `lends`: MiB that hosts are to lend in all. What the loan lacks at this moment counts, without what these do not
+        lend yet and what comes back anyway; only the rest becomes RELEASING: its borrowers are asked to let go, and its
+        keys die, as of any other. Returns how many buffers come back, and how many of these were asked for now. None
+        is, and none counts, when all together are too few.
         """
 
         def plan(tx: Transaction) -> tuple[int, int, tuple[Buffer, ...]]:
             coming, swap, loans = self._way(tx, request.host, buffer_mib)
-            count = self._missing(tx, request, buffer_mib, sealing_keys) - lent
+            lent = buffer_choice.to_be_lent(self._store.buffers.everything(tx), lends, buffer_mib)
+            count = self._missing(tx, request, buffer_mib, sealing_keys) - sum(lent.values())
             return count, coming, buffer_choice.to_give_way(swap, count - coming, loans)
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -306,7 +308,7 @@ class Loans:
         count, coming, chosen = self._transactions.read(plan)
         asked = 0
         if chosen:
-            effect = self._transactions.journal("make_way", {"host": request.host, "lent": lent}, work)
+            effect = self._transactions.journal("make_way", {"host": request.host, "lends": dict(lends)}, work)
             count, coming, asked = effect["count"], effect["coming"], len(effect["buffers"])
         return (coming + asked, asked) if coming + asked >= count else (0, asked)
 

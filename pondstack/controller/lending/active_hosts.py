@@ -52,7 +52,7 @@ class ActiveHosts:
     def room(self, borrower: str, buffer_mib: int) -> tuple[int, dict[str, int]]:
         """Return how many buffers are on their way, and how many more each host could lend to a borrower, by name."""
         items, lends = self._ledger.buffers.find(), {lend.host: lend for lend in self._ledger.lends.find()}
-        coming = self._coming(_lent(items), buffer_mib)
+        coming = buffer_choice.to_be_lent(items, self.lends(), buffer_mib)
         self._end_those_that_wait(lends)
         others = {borrower, *lends, *coming, *(item.lender for item in items if item.kind is LenderKind.ZOMBIE)}
         rooms = {
@@ -75,12 +75,11 @@ class ActiveHosts:
         coming, rooms = self.room(borrower, buffer_mib)
         return coming + self.ask(buffer_choice.to_ask(rooms, buffers - coming), buffer_mib)
 
-    def _coming(self, lent: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
-        """Return the buffers that hosts were asked for and do not lend yet."""
+    def lends(self) -> dict[str, int]:
+        """Return what hosts were asked to lend in all, in MiB, as far as it still counts."""
         now = self._clock()
         self._asked = {host: each for host, each in self._asked.items() if now - each[1] < PATIENCE_SECONDS}
-        left = {host: (mib - lent.get(host, 0)) // buffer_mib for host, (mib, _) in self._asked.items()}
-        return {host: count for host, count in left.items() if count > 0}
+        return {host: mib for host, (mib, _) in self._asked.items()}
 
     def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
         """End what was asked of a host whose memory instances have got meanwhile: nobody waits for it."""

@@ -5,7 +5,7 @@ lenders end the keys. Only then are the buffers free for who waits.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from oslo_log import log
 
@@ -51,13 +51,13 @@ class BestEffortLoans:
         others = {key: at for key, at in self._waiting.items() if now - at < PATIENCE_SECONDS}
         self._waiting = {**others, operation_id: now}
 
-    def give_way(self, wanted: BorrowRequest, buffer_mib: int, lent: int) -> bool:
-        """Have them give way to a loan, for what it lacks besides the `lent` buffers that hosts are about to lend.
+    def give_way(self, wanted: BorrowRequest, buffer_mib: int, lends: Mapping[str, int]) -> bool:
+        """Have them give way to a loan, for what it lacks besides what hosts are to lend in all (`lends`, in MiB).
 
         False when even so there would be too few: then nothing changes. Raises NotLeader, Unavailable.
         """
         reason = f"a guaranteed loan of host {wanted.host} needs it"
-        coming, asked = self._lenders.make_way(wanted, buffer_mib, lent, reason)
+        coming, asked = self._lenders.make_way(wanted, buffer_mib, lends, reason)
         if asked:
             LOG.info("%d buffers of best-effort loans are asked back: %s", asked, reason)
             self._gave_way(asked)

@@ -152,7 +152,7 @@ class LendingEndpoint:
         lent = supply.coming + (hosts.ask(demand.asked, size) if hosts else 0)
         who = ["hosts that have room are asked to lend"] if lent else []
         if missing > lent:
-            if not self._best_effort.give_way(wanted, size, lent):
+            if not self._best_effort.give_way(wanted, size, hosts.lends() if hosts else {}):
                 return []
             who.append("best-effort loans give way")
         return who

@@ -4,7 +4,7 @@ Zombieland (EuroSys'18), sections 4.1 to 4.4; the ledger's part is pondstack.led
 only: its next round finds again whatever was lost on the bus.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -81,9 +81,11 @@ class Lenders:
         """Return how many buffers a guaranteed loan lacks now."""
         return self._ledger.loans.missing(request, buffer_mib, self._escrow.sealing_keys)
 
-    def make_way(self, request: BorrowRequest, buffer_mib: int, lent: int, reason: str) -> tuple[int, int]:
+    def make_way(
+        self, request: BorrowRequest, buffer_mib: int, lends: Mapping[str, int], reason: str
+    ) -> tuple[int, int]:
         """Have best-effort loans give way to a guaranteed one; see Loans."""
-        return self._ledger.loans.make_way(request, buffer_mib, lent, reason, self._escrow.sealing_keys)
+        return self._ledger.loans.make_way(request, buffer_mib, lends, reason, self._escrow.sealing_keys)
 
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None

@@ -67,7 +67,7 @@ def test_a_loan_is_asked_back_whole_or_in_part(lent):
     assert {item.reason for item in lent.buffers.find("h1") if item.host} == {"for the test"}
 
 
-def make_way(lent, host, count, *, lends=0):
+def make_way(lent, host, count, **lends):
     request = BorrowRequest(str(uuid4()), host, count * BUFFER, True)
     return lent.loans.make_way(request, BUFFER, lends, "for the test")
 
@@ -80,7 +80,7 @@ def test_best_effort_loans_make_way_for_a_guaranteed_one(lent):
     assert make_way(lent, "h3", 4) == (0, 0), "they are too few"
     assert make_way(lent, "h1", 1) == (0, 0), "their lender borrows none of them"
     assert states(lent).count("online") == 4
-    assert make_way(lent, "h3", 4, lends=2) == (2, 2), "hosts lend the others"
+    assert make_way(lent, "h3", 4, h2=2 * BUFFER) == (2, 2), "h2 is to lend the others"
     assert states(lent).count("releasing") == 2
     assert make_way(lent, "h3", 2) == (2, 0), "they are on their way"
     assert make_way(lent, "h3", 3) == (3, 1)
@@ -94,7 +94,7 @@ def test_what_has_come_back_meanwhile_is_not_asked_for_again(lent):
     assert make_way(lent, "h3", 2) == (2, 0), "it is on its way"
     lent.buffers.sanitized("h1", LIFE, [0, 1])
     assert make_way(lent, "h3", 2) == (0, 0), "it is there"
-    assert make_way(lent, "h3", 3) == (1, 1)
+    assert make_way(lent, "h3", 3, h1=4 * BUFFER) == (1, 1), "h1 lends all that it was asked for"
 
 
 def test_a_loan_keeps_since_when_nobody_claims_it(lent, reader):

@@ -127,8 +127,13 @@ COME_MEANWHILE = 130012128
 """A buffer that was coming back came between the look at what a loan lacked and the order to swap disks."""
 
 
-def test_what_has_come_is_not_asked_for() -> None:
-    outcome = run(draw(COME_MEANWHILE))
+LENT_MEANWHILE = 150000037
+"""A host lent what it was asked for between the same two moments: it counted as free, and as on its way."""
+
+
+@pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE])
+def test_what_has_come_counts_once(seed: int) -> None:
+    outcome = run(draw(seed))
     assert not outcome.code, outcome.detail
 
 
