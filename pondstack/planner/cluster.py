@@ -6,8 +6,8 @@ import numpy as np
 
 from pondstack.domain.free_buffer import UNSIZED, Bounds, FreeBuffer, bounded
 from pondstack.planner.history import Array, History
-from pondstack.planner.outages import outages_of
 from pondstack.planner.replay import kernel
+from pondstack.planner.replay.outages import outages_of
 from pondstack.planner.replay.state import NEVER, REJECTED, Moments, Pools, Rules, Servers, Sockets, no_result
 from pondstack.planner.settings import Settings
 
@@ -79,7 +79,7 @@ def replay(
         _rules(settings),
         result,
         seen,
-        outages_of(history, len(totals), cluster.sockets, settings),
+        outages_of(history.seed, (history.counted_from, history.last), cluster.sockets, len(totals), settings),
         int(history.cpu.min()),
     )
     return Outcome(

@@ -15,7 +15,7 @@ from oslo_log import log
 from pondstack.controller.lending.admission import Claims
 from pondstack.domain import buffer_choice
 from pondstack.domain.admission import Lend, LendStage
-from pondstack.domain.errors import NotLeader, PondError
+from pondstack.domain.errors import Conflict, NotLeader, PondError
 from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.rack import HostReport, RackView
 from pondstack.ledger.ledger import Ledger
@@ -25,6 +25,9 @@ LOG = log.getLogger(__name__)
 
 PATIENCE_SECONDS = 60.0
 """So long what a host was asked for counts as on its way; nova-compute reserves it in Placement in its next round."""
+
+SETTLED_SECONDS = 2.0
+"""A report that is so much newer than an order has what became of it: its host had the order when it reported."""
 
 
 class ActiveHosts:
@@ -52,12 +55,14 @@ class ActiveHosts:
     def room(self, borrower: str, buffer_mib: int) -> tuple[int, dict[str, int]]:
         """Return how many buffers are on their way, and how many more each host could lend to a borrower, by name."""
         items, lends = self._ledger.buffers.find(), {lend.host: lend for lend in self._ledger.lends.find()}
+        reports = self._view().hosts
+        self._forget_those_done(reports, lends)
         coming = buffer_choice.to_be_lent(items, self.lends(), buffer_mib)
         self._end_those_that_wait(lends)
         others = {borrower, *lends, *coming, *(item.lender for item in items if item.kind is LenderKind.ZOMBIE)}
         rooms = {
             name: self._room(report, buffer_mib)
-            for name, report in sorted(self._view().hosts.items())
+            for name, report in sorted(reports.items())
             if name not in others and self._may_lend(report, buffer_mib)
         }
         return sum(coming.values()), rooms
@@ -88,12 +93,20 @@ class ActiveHosts:
                 self._ledger.lends.end(lend, 0, lend.reason)
                 del self._asked[host]
 
+    def _forget_those_done(self, reports: Mapping[str, HostReport], lends: Mapping[str, Lend]) -> None:
+        """Forget what was asked of hosts that have reported since, and are at it no more: they lend what they could."""
+        for host, (_, at) in list(self._asked.items()):
+            report = reports.get(host)
+            newer = report is not None and self._clock() - report.age_seconds >= at + SETTLED_SECONDS
+            if report is not None and newer and host not in lends and not _lends_or_reclaims(report):
+                self._asked.pop(host, None)
+
     def _may_lend(self, report: HostReport, buffer_mib: int) -> bool:
         told = report.lending
         asleep = report.sleep is not None
         if told is None or asleep or not report.enabled or report.fenced is not None or report.age_seconds > self._down:
             return False
-        busy = any(each["state"] != "done" for each in told.get("operations", ()))
+        busy = _lends_or_reclaims(report)
         borrows = any(held.get("allocations") for held in (report.borrowed or {}).get("lenders", ()))
         return bool(told.get("answers", True)) and not busy and not borrows and told["buffer_mib"] == buffer_mib
 
@@ -107,7 +120,9 @@ class ActiveHosts:
         return max(room, 0) // buffer_mib
 
     def _lend(self, host: str, mib: int) -> bool:
-        operation_id = str(uuid4())
+        operation_id, before = str(uuid4()), self._asked.get(host)
+        # Before it answers: another borrow that looks meanwhile must not ask it for the same.
+        self._asked[host] = (mib, self._clock())
         LOG.info("Host %s is asked to lend %d MiB in all: a borrow lacks memory", host, mib)
         try:
             if self._admit is None:
@@ -118,11 +133,20 @@ class ActiveHosts:
                 self._admit()
         except NotLeader:
             raise
+        except Conflict as error:
+            LOG.info("Host %s is at it already: %s", host, error)
         except (PondError, oslo_messaging.MessagingTimeout) as error:
             LOG.warning("Host %s does not lend: %s", host, error)
+            self._asked.pop(host, None)
+            if before is not None:
+                self._asked[host] = before
             return False
-        self._asked[host] = (mib, self._clock())
         return True
+
+
+def _lends_or_reclaims(report: HostReport) -> bool:
+    """Return whether a host was at an order to lend or to take back when it reported."""
+    return any(each["state"] != "done" for each in (report.lending or {}).get("operations", ()))
 
 
 def _lent(items: Iterable[Buffer]) -> Counter[str]:

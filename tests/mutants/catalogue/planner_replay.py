@@ -130,8 +130,8 @@ MUTANTS = (
     ),
     Mutant(
         "planner_draws_hosts_failures_anew_with_pools",
-        "pondstack/planner/outages.py",
-        "np.random.default_rng((history.seed, kind))",
+        "pondstack/planner/replay/outages.py",
+        "np.random.default_rng(seed)",
         "np.random.default_rng()",
         (f"{_TESTS}/test_outages.py::test_hosts_fail_alike_with_pools_and_without_and_by_the_seed",),
         "pools are compared with another cloud",

@@ -131,8 +131,15 @@ LENT_MEANWHILE = 150000037
 """A host lent what it was asked for between the same two moments: it counted as free, and as on its way."""
 
 
-@pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE])
-def test_what_has_come_counts_once(seed: int) -> None:
+ASKED_TWICE = 150002999
+"""The same host was asked by two attempts at a time: the second one's refusal counted as no memory at all."""
+
+LENDS_NO_MORE = 150004578
+"""A host's answer was lost, and it was asked for more than it had: that counted as on its way for a minute."""
+
+
+@pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE, ASKED_TWICE, LENDS_NO_MORE])
+def test_what_a_loan_lacks_is_asked_for_once(seed: int) -> None:
     outcome = run(draw(seed))
     assert not outcome.code, outcome.detail
 

@@ -6,12 +6,12 @@ from uuid import uuid4
 import oslo_messaging
 import pytest
 
-from pondstack.controller.lending.active_hosts import PATIENCE_SECONDS, ActiveHosts
+from pondstack.controller.lending.active_hosts import PATIENCE_SECONDS, SETTLED_SECONDS, ActiveHosts
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.lenders import Lenders
 from pondstack.domain.admission import LendStage
 from pondstack.domain.buffer_choice import Demand, Supply, to_ask, to_find
-from pondstack.domain.errors import BufferShortage, HostUnusable, Unavailable
+from pondstack.domain.errors import BufferShortage, Conflict, HostUnusable, Unavailable
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.states import SliceState
 from tests.fixtures.ledgers import report
@@ -27,13 +27,17 @@ class Agents:
     """`told`: what hosts were asked to lend in all, in MiB; `down`: those that do not answer."""
 
     def __init__(self):
-        self.told, self.down, self.refuse = {}, set(), set()
+        self.told, self.down, self.refuse, self.busy = {}, set(), set(), set()
+        self.meanwhile = lambda: None
 
     def lend(self, host, *, mib, kind, **_said):
         if host in self.down:
             raise oslo_messaging.MessagingTimeout(host)
         if host in self.refuse:
             raise HostUnusable("no transport")
+        if host in self.busy:
+            raise Conflict("lend op is under way on this host; wait for its end")
+        self.meanwhile()
         assert kind == "active"
         self.told[host] = mib
 
@@ -150,6 +154,38 @@ def test_a_host_that_does_not_answer_gives_nothing(rack):
     rack.agents.down, rack.agents.refuse = {"h1"}, {"h2"}
     assert rack.ask(7) == 1
     assert rack.agents.told == {"h3": SIZE}
+
+
+def test_who_is_being_asked_is_not_asked_by_another_borrow(rack):
+    answers = []
+
+    def meanwhile():
+        rack.agents.meanwhile = lambda: None
+        answers.append(rack.ask(2))
+
+    rack.agents.meanwhile = meanwhile
+    assert rack.ask(2) == 2
+    assert answers == [2], "it is on its way"
+    assert rack.agents.told == {"h1": 2 * SIZE}
+
+
+def test_a_host_that_is_at_it_already_counts(rack):
+    """The answer to the first order was lost."""
+    rack.agents.busy = {"h1"}
+    assert rack.ask(2) == 2
+    assert rack.hosts.lends() == {"h1": 2 * SIZE}
+
+
+def test_who_has_reported_since_lends_no_more_than_it_does(rack):
+    rack.ask(2)
+    rack.lends("h1", 1)
+    rack.rooms["h1"] = 0
+    rack.now = SETTLED_SECONDS + 1
+    at_it = {"operation_id": "op", "verb": "lend", "state": "pending", "mib": 2 * SIZE, "done_mib": SIZE}
+    rack.say("h1", operations=[at_it])
+    assert rack.hosts.room("h9", SIZE)[0] == 1, "it is at it still"
+    rack.say("h1")
+    assert rack.hosts.room("h9", SIZE) == (0, {"h1": 0, "h2": 2, "h3": 1})
 
 
 def test_what_does_not_come_is_asked_for_again(rack):

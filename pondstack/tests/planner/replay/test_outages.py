@@ -1,7 +1,6 @@
 """Failures of hosts and pools in a replay: whom they end, where those start again, and what is out of use meanwhile."""
 
 from collections.abc import Sequence
-from dataclasses import replace as changed
 from unittest import mock
 
 import numpy as np
@@ -14,7 +13,7 @@ from pondstack.planner import cluster as clusters
 from pondstack.planner.blast_radius import BlastRadius, blast_radius, interruptions
 from pondstack.planner.cluster import Cluster, Outcome, replay
 from pondstack.planner.history import History
-from pondstack.planner.outages import YEAR_SECONDS, outages_of
+from pondstack.planner.replay.outages import YEAR_SECONDS, outages_of
 from pondstack.planner.replay.state import Outages
 from pondstack.planner.settings import Settings
 
@@ -131,20 +130,18 @@ def _history(rows) -> History:
     return History(*columns, cpu, memory, *(zeros for _ in range(7)), sockets=3, counted_from=0, last=1000)
 
 
-@pytest.fixture
-def year(make_history) -> History:
-    """Return a history of a hundred years, of which the first is not counted."""
-    return make_history([(0, 1, 1, GIB)], last=int(100 * YEAR_SECONDS), counted_from=int(YEAR_SECONDS))
+CENTURY = int(YEAR_SECONDS), int(100 * YEAR_SECONDS)
+"""All but its first year."""
 
 
-def test_as_many_fail_as_the_rates_say(year) -> None:
+def test_as_many_fail_as_the_rates_say() -> None:
     """10 hosts at 0.2 a year and 2 pools at 0.5 a year, in 99 years: 198 and 99, give or take four deviations."""
     rates = Settings(seeds=(1,), host_failures_per_year=0.2, pool_failures_per_year=0.5, repair_hours=48.0)
-    found = outages_of(year, 2, 10, rates)
+    found = outages_of(1, CENTURY, 10, 2, rates)
     assert abs(int((found.fails & (found.socket >= 0)).sum()) - 198) < 57
     assert abs(int((found.fails & (found.pool >= 0)).sum()) - 99) < 40
     assert np.all(np.diff(found.at) >= 0)
-    assert found.at[0] > year.counted_from
+    assert found.at[0] > CENTURY[0]
     for kind, count in (("socket", 10), ("pool", 2)):
         for number in range(count):
             mine = getattr(found, kind) == number
@@ -152,12 +149,12 @@ def test_as_many_fail_as_the_rates_say(year) -> None:
             assert set(np.diff(found.at[mine])[::2].tolist()) == {48 * 3600}
 
 
-def test_hosts_fail_alike_with_pools_and_without_and_by_the_seed(year) -> None:
+def test_hosts_fail_alike_with_pools_and_without_and_by_the_seed() -> None:
     rates = Settings(seeds=(1,), host_failures_per_year=0.2, pool_failures_per_year=0.5)
-    with_pools, without = outages_of(year, 2, 10, rates), outages_of(year, 0, 10, rates)
+    with_pools, without = outages_of(1, CENTURY, 10, 2, rates), outages_of(1, CENTURY, 10, 0, rates)
     assert with_pools.at[with_pools.socket >= 0].tolist() == without.at.tolist()
-    assert outages_of(changed(year, seed=9), 0, 10, rates).at.tolist() != without.at.tolist()
-    assert len(outages_of(year, 2, 10, Settings(seeds=(1,))).at) == 0
+    assert outages_of(9, CENTURY, 10, 0, rates).at.tolist() != without.at.tolist()
+    assert len(outages_of(1, CENTURY, 10, 2, Settings(seeds=(1,))).at) == 0
 
 
 def test_what_a_failure_reaches(make_history, settings) -> None:

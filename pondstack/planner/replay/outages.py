@@ -6,7 +6,6 @@ failures are the same with pools and without. Sources: Pond, section 4.2 (what a
 
 import numpy as np
 
-from pondstack.planner.history import History
 from pondstack.planner.replay.state import Outages
 from pondstack.planner.settings import Settings
 
@@ -17,10 +16,10 @@ HOSTS, POOLS = 1, 2
 Edge = tuple[int, int, int, bool]
 
 
-def outages_of(history: History, pools: int, sockets: int, settings: Settings) -> Outages:
-    """Return the outages of a cluster, of the time that counts."""
-    of_hosts = _edges(history, HOSTS, sockets, settings.host_failures_per_year, settings.repair_hours)
-    of_pools = _edges(history, POOLS, pools, settings.pool_failures_per_year, settings.repair_hours)
+def outages_of(seed: int, span: tuple[int, int], sockets: int, pools: int, settings: Settings) -> Outages:
+    """Return the outages of a cluster within a span of seconds."""
+    of_hosts = _edges((seed, HOSTS), span, sockets, settings.host_failures_per_year, settings.repair_hours)
+    of_pools = _edges((seed, POOLS), span, pools, settings.pool_failures_per_year, settings.repair_hours)
     edges: list[Edge] = [(at, number, -1, fails) for at, number, fails in of_hosts]
     edges += [(at, -1, number, fails) for at, number, fails in of_pools]
     edges.sort()
@@ -33,15 +32,15 @@ def outages_of(history: History, pools: int, sockets: int, settings: Settings) -
 
 
 def _edges(
-    history: History, kind: int, count: int, per_year: float, repair_hours: float
+    seed: tuple[int, int], span: tuple[int, int], count: int, per_year: float, repair_hours: float
 ) -> list[tuple[int, int, bool]]:
     if not per_year:
         return []
-    draw, found = np.random.default_rng((history.seed, kind)), []
+    draw, found = np.random.default_rng(seed), []
     repair = max(1, round(repair_hours * 3600))
     for number in range(count):
-        at = history.counted_from + 1 + int(draw.exponential(YEAR_SECONDS / per_year))
-        while at < history.last:
+        at = span[0] + 1 + int(draw.exponential(YEAR_SECONDS / per_year))
+        while at < span[1]:
             found += [(at, number, True), (at + repair, number, False)]
             at += repair + 1 + int(draw.exponential(YEAR_SECONDS / per_year))
     return found
