@@ -356,8 +356,12 @@ class Loans:
         self._store.escrow.disclose(tx, items, host)
 
     def _staying(self, tx: Transaction, items: Sequence[Buffer], host: str) -> list[Buffer]:
-        """Return the buffers that stay their borrower's when it gives them back: their lender may sleep."""
+        """Return the buffers that stay their borrower's when it gives them back: their lender may sleep.
+
+        Of those that a guest has moved with, or was to, two hosts have keys: nobody gets them before all have ended.
+        """
         asleep = [item for item in items if item.kind is LenderKind.ZOMBIE and item.promised_to == host]
+        asleep = [item for item in asleep if not item.shared]
         reach = self._reach(tx, host) if asleep else NOWHERE
         return [item for item in asleep if reach.has_key(item)]
 

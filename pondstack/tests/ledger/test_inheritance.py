@@ -132,6 +132,17 @@ def test_an_awake_lender_hands_over_what_only_its_owner_has_a_key_of(lent):
     assert [handed for _, handed in told] == [asleep] * 2
 
 
+@pytest.mark.parametrize("first", ["h2", "h3"])
+def test_what_two_hosts_have_keys_of_is_nobodys(lent, first):
+    """Of a sleeping lender: whichever of both lets go last could find what the guest wrote at the other one."""
+    loans = {"h2": borrow(lent, "h2", 2)[0], "h3": borrow(lent, "h3", 2, "h2")[0]}
+    for host in sorted(loans, key=lambda name: name != first):
+        give_back(lent, loans[host], host)
+    assert [state for state, _, _ in owners(lent)[:2]] == ["sanitizing"] * 2
+    lent.buffers.sanitized("h1", LIFE, [0, 1])
+    assert owners(lent)[:2] == [("free", None, False)] * 2
+
+
 def test_a_source_that_is_fenced_in_the_middle(lent):
     borrow(lent, "h2", 2)
     borrow(lent, "h3", 2, "h2")

@@ -17,6 +17,14 @@ MUTANTS = (
         "the key of a host that a server has left lives for good, and the one that it is on has none",
     ),
     Mutant(
+        "two_hosts_keys_are_no_matter",
+        "pondstack/ledger/loans.py",
+        "        asleep = [item for item in asleep if not item.shared]\n",
+        "",
+        (f"{_LEDGER}::test_what_two_hosts_have_keys_of_is_nobodys",),
+        "a new server is given memory that a host it has never been on can read and write",
+    ),
+    Mutant(
         "late_attempt_disinherits",
         "pondstack/ledger/loans.py",
         "if known is not None and not known.acknowledged:",

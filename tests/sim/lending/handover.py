@@ -43,7 +43,6 @@ class Handover:
     def switch(self) -> None:
         """Have the guest be the destination's."""
         assert self.rack.lent
-        self.there.former = self.loan.former | {self.source.name}
         users = self.rack.lent.watch.users
         for place in sorted(self.there.handed & self.there.places):
             users[place] = self.target.name, self.there.uuid

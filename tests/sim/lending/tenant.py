@@ -40,7 +40,6 @@ class Loan:
     `consumer`: who claims it in Placement, "" when it needs no claim. `moves`: its guest moves to another host.
     `guest`: of a guaranteed one, whose it is. `handed`: places with pages of another host's loan, to be read only;
     `versions`: what is in its places, of what was written and not lost since. `frozen`: its guest does not run here.
-    `former`: hosts that its guest ran on before.
     """
 
     operation_id: str
@@ -55,7 +54,6 @@ class Loan:
     handed: set[Place] = field(default_factory=set)
     versions: dict[Place, bytes] = field(default_factory=dict)
     frozen: bool = False
-    former: frozenset[str] = frozenset()
 
 
 class Tenant:
@@ -240,7 +238,7 @@ class Tenant:
             elif any(found) and bytes(found) != mark:
                 raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
             link.write(key, 0, mark)
-            self._rack.lent.watch.wrote[mark] = {self._host.name}
+            self._rack.lent.watch.wrote[mark] = self._host.name
             loan.versions[place] = mark
             if link.life().frozen:
                 self._rack.scheduler.faults["zombie served"] += 1
@@ -273,7 +271,7 @@ class Tenant:
             mark = f"{loan.uuid[:20]}{number:012}".encode()
             try:
                 self.data_plane.link(held).write(key, 0, mark)
-                watch.wrote[mark] = {self._host.name, *loan.former}
+                watch.wrote[mark] = self._host.name
                 loan.versions[place] = mark
             except PondError:
                 loan.versions.pop(place, None)  # the mirror has it
@@ -283,16 +281,15 @@ class Tenant:
         return not loan.frozen and place not in loan.handed
 
     def _was_ours(self, place: Place, mark: bytes) -> bool:
-        """Return whether a guest wrote it there that this host has run, in a loan of before, while its lender slept.
+        """Return whether this host wrote it there, in a loan of before: nobody else can have had that buffer meanwhile.
 
-        No host that never ran it can have had that buffer meanwhile. Where the guest wrote it after it had moved away,
-        both hosts have keys that nobody ends while the lender sleeps. Its lender may be awake by now.
+        Its lender may be awake by now.
         """
         assert self._rack.lent
         watch = self._rack.lent.watch
         item = watch.buffers.get(place)
         return (
-            self._host.name in watch.wrote.get(mark, ())
+            watch.wrote.get(mark) == self._host.name
             and item is not None
             and (item.promised_to == self._host.name or (place, item.allocation_uuid or "") in watch.again)
         )

@@ -26,7 +26,7 @@ class Place(NamedTuple):
 class LendWatch:
     """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place.
 
-    `wrote`: which hosts had run who wrote a mark. `guaranteed`: allocations that somebody was promised. `again`: what
+    `wrote`: which host wrote a mark. `guaranteed`: allocations that somebody was promised. `again`: what
     a host had of a lender that slept, and got once more, not zeroed in between, by allocation.
     """
 
@@ -34,7 +34,7 @@ class LendWatch:
         self._world = world
         self.buffers: Mapping[Place, Buffer] = {}
         self.users: dict[Place, tuple[str, str]] = {}
-        self.wrote: dict[bytes, Collection[str]] = {}
+        self.wrote: dict[bytes, str] = {}
         self._used_keys: set[tuple[str, int]] = set()
         self._disclosed: dict[tuple[str, int], EscrowedKey] = {}
         self._taken: set[tuple[str, int]] = set()
