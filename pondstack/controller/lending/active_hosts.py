@@ -81,10 +81,14 @@ class ActiveHosts:
         return coming + self.ask(buffer_choice.to_ask(rooms, buffers - coming), buffer_mib)
 
     def lends(self) -> dict[str, int]:
-        """Return what hosts were asked to lend in all, in MiB, as far as it still counts."""
+        """Return what hosts were asked to lend in all, in MiB, as far as it still counts.
+
+        By their own word too: a former leader, or an operator, has asked them.
+        """
         now = self._clock()
         self._asked = {host: each for host, each in self._asked.items() if now - each[1] < PATIENCE_SECONDS}
-        return {host: mib for host, (mib, _) in self._asked.items()}
+        told = {host: _at_lending_mib(report) for host, report in self._view().hosts.items()}
+        return {host: mib for host, mib in told.items() if mib} | {host: mib for host, (mib, _) in self._asked.items()}
 
     def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
         """End what was asked of a host whose memory instances have got meanwhile: nobody waits for it."""
@@ -147,6 +151,12 @@ class ActiveHosts:
 def _lends_or_reclaims(report: HostReport) -> bool:
     """Return whether a host was at an order to lend or to take back when it reported."""
     return any(each["state"] != "done" for each in (report.lending or {}).get("operations", ()))
+
+
+def _at_lending_mib(report: HostReport) -> int:
+    """Return what a host is to lend in all by an order that it is at, in MiB; 0: by none."""
+    orders = (report.lending or {}).get("operations", ()) if report.fenced is None else ()
+    return max((int(each["mib"]) for each in orders if each["verb"] == "lend" and each["state"] != "done"), default=0)
 
 
 def _lent(items: Iterable[Buffer]) -> Counter[str]:

@@ -204,6 +204,14 @@ MUTANTS = (
         "a borrow is refused whose memory a host is about to lend",
     ),
     Mutant(
+        "former_leaders_orders_are_forgotten",
+        "pondstack/controller/lending/active_hosts.py",
+        "told = {host: _at_lending_mib(report) for",
+        "told = {host: 0 for",
+        (f"{_LENDING}/test_active_hosts.py::test_what_a_host_is_at_counts_whoever_asked_it",),
+        "after a fail-over a borrow is refused whose memory a host is about to lend",
+    ),
+    Mutant(
         "what_no_host_lends_is_waited_for",
         "pondstack/controller/lending/active_hosts.py",
         "if report is not None and newer and host not in lends",

@@ -138,7 +138,11 @@ LENDS_NO_MORE = 150004578
 """A host's answer was lost, and it was asked for more than it had: that counted as on its way for a minute."""
 
 
-@pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE, ASKED_TWICE, LENDS_NO_MORE])
+NEW_LEADER = 152002871
+"""A host was at what a former leader had asked it for, which the new one took for nothing."""
+
+
+@pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE, ASKED_TWICE, LENDS_NO_MORE, NEW_LEADER])
 def test_what_a_loan_lacks_is_asked_for_once(seed: int) -> None:
     outcome = run(draw(seed))
     assert not outcome.code, outcome.detail

@@ -176,6 +176,18 @@ def test_a_host_that_is_at_it_already_counts(rack):
     assert rack.hosts.lends() == {"h1": 2 * SIZE}
 
 
+def test_what_a_host_is_at_counts_whoever_asked_it(rack):
+    """A former leader did."""
+    rack.say(
+        "h1", operations=[{"operation_id": "op", "verb": "lend", "state": "pending", "mib": 2 * SIZE, "done_mib": 0}]
+    )
+    with pytest.raises(Unavailable, match="asked to lend: repeat it"):
+        rack.borrow(4)
+    assert rack.agents.told == {"h2": 2 * SIZE}
+    rack.say("h1", operations=[{"operation_id": "op", "verb": "reclaim", "state": "pending", "mib": 9, "done_mib": 0}])
+    assert rack.hosts.lends() == {"h2": 2 * SIZE}
+
+
 def test_who_has_reported_since_lends_no_more_than_it_does(rack):
     rack.ask(2)
     rack.lends("h1", 1)
