@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from pondstack.domain.errors import BadRequest, PondError, Unavailable
 from pondstack.planner.traces import formats
 
 if TYPE_CHECKING:
+    from pondstack.planner.answers import Answers
     from pondstack.planner.traces.imported import Imported
 
 PROGRAM = "pondstack-planner"
@@ -57,19 +59,12 @@ def import_(wanted: argparse.Namespace, _given: Sequence[str]) -> list[str]:
 
 def run(wanted: argparse.Namespace, given: Sequence[str]) -> list[str]:
     """Replay a trace; returns the summary."""
-    from pondstack.planner.answers import answer
     from pondstack.planner.report import document, summary
 
-    found = _trace(wanted)
-    settings = planner_options.settings(wanted, None if found.hosts is None else found.hosts)
-    try:
-        answers = answer(found.trace, settings, jobs=wanted.jobs, cache=wanted.cache, progress=_progress)
-    except ValueError as error:
-        raise BadRequest(str(error)) from error
-    finally:
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-    made = document.made(found, answers, shlex.join([PROGRAM, *given]), datetime.now(UTC))
+    # A trace may take minutes to be read: whether there is a cluster is known before.
+    with _cluster(wanted.cluster):
+        answers = _answers(wanted)
+    made = document.made(*answers, shlex.join([PROGRAM, *given]), datetime.now(UTC))
     if wanted.json:
         document.write(made, wanted.json)
     return [*summary.lines(made), *_page(made, wanted.html)]
@@ -84,6 +79,28 @@ def report(wanted: argparse.Namespace, _given: Sequence[str]) -> list[str]:
         return [*summary.lines(made), *_page(made, wanted.html)]
     except (KeyError, TypeError, IndexError) as error:
         raise BadRequest(f"{wanted.answers} is damaged, or of another release ({error!r}): run it again") from error
+
+
+def _cluster(address: str | None) -> AbstractContextManager[None]:
+    if address is None:
+        return nullcontext()
+    from pondstack.planner import backends
+
+    return backends.connected(address)
+
+
+def _answers(wanted: argparse.Namespace) -> tuple["Imported", "Answers"]:
+    from pondstack.planner.answers import answer
+
+    found = _trace(wanted)
+    settings = planner_options.settings(wanted, found.hosts)
+    try:
+        return found, answer(found.trace, settings, jobs=wanted.jobs, cache=wanted.cache, progress=_progress)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    finally:
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
 
 
 def _trace(wanted: argparse.Namespace) -> "Imported":

@@ -93,7 +93,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=int, default=14, help="to generate (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all answers there")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report there")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once (default: %(default)s)")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=int, help="processes at once on this machine (default: 1)")
+    where.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run the parts on all CPUs of a cluster: dask://HOST:PORT of a scheduler of Dask, or ray://HOST:PORT of a "
+        "server of Ray Client",
+    )
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="keep finished parts there, and go on from them")
     parser.add_argument("--sockets-per-host", type=int, default=2, help="of imported hosts (default: %(default)s)")
     group = parser.add_argument_group("settings")

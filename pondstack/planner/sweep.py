@@ -1,22 +1,23 @@
 """Runs the cells of a sweep in processes of joblib, and keeps each result, so that an interrupted run goes on.
 
-joblib.parallel_config(backend="dask" or "ray") around it takes the same cells to a cluster.
+Within backends.connected(address) a cluster of Dask or Ray runs the same cells.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
+from pondstack.domain.errors import Unavailable
 from pondstack.planner.settings import Settings
 from pondstack.planner.trace import Trace
 
-ENGINE = 2
+ENGINE = 3
 """Grows whenever the same inputs give other results: what was kept before is not used then."""
 
 ELSEWHERE = frozenset(
@@ -28,7 +29,14 @@ ELSEWHERE = frozenset(
 )
 """Settings that say which parts there are, or what is made of their results: a wider sweep uses what is kept."""
 
+BATCH = 8
+"""Parts for each process, of backends that return nothing before all they were given is done.
+
+The more, the less processes wait for the last part of a batch; the fewer, the less is lost by an interruption.
+"""
+
 Record = dict[str, Any]
+Part = tuple[str, Callable[..., Record], tuple[Any, ...]]
 Progress = Callable[[int, int], None]
 """Is told how many of how many parts are done."""
 
@@ -73,25 +81,59 @@ class Results:
 
 
 def sweep(
-    parts: Sequence[tuple[str, Callable[..., Record], tuple[Any, ...]]],
+    parts: Sequence[Part],
     results: Results,
     *,
-    jobs: int = 1,
+    jobs: int | None = 1,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Record]:
-    """Return the record of each part (key, function, arguments) by its key; kept ones are not reckoned again."""
+    """Return the record of each part (key, function, arguments) by its key; kept ones are not reckoned again.
+
+    `jobs`: processes at once; None: what joblib is configured for, one unless it is a cluster.
+    """
     found = {key: kept for key, _, _ in parts if (kept := results.get(key)) is not None}
     missing = [part for part in parts if part[0] not in found]
     _tell(progress, len(found))
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for key, record in pool(delayed(_run)(*part) for part in missing):
+    for key, record in _reckoned(missing, jobs):
         found[key] = record
         results.put(key, record)
         _tell(progress, len(found))
     return found
 
 
-def _run(key: str, function: Callable[..., Record], arguments: tuple[Any, ...]) -> tuple[str, Record]:
+def check_engine(engine: int) -> None:
+    """Raise Unavailable where this process would give other results than the one that asks: it may be of a cluster."""
+    if engine != ENGINE:
+        raise Unavailable(
+            f"a worker has another release of pondstack (engine {ENGINE}, not {engine}): install the same"
+        )
+
+
+def _reckoned(parts: Sequence[Part], jobs: int | None) -> Iterator[tuple[str, Record]]:
+    """Yield keys and records as they come; batch by batch where a backend, as Ray's, cannot return them so."""
+    pool = _generator(jobs)
+    return _in_batches(parts, jobs) if pool is None else pool(delayed(_run)(ENGINE, *part) for part in parts)
+
+
+def _generator(jobs: int | None) -> Parallel | None:
+    try:
+        return Parallel(n_jobs=jobs, return_as="generator_unordered")
+    except ValueError:
+        return None
+
+
+def _in_batches(parts: Sequence[Part], jobs: int | None) -> Iterator[tuple[str, Record]]:
+    if not parts:
+        return
+    # One pool for all: processes of a cluster take seconds to start.
+    with Parallel(n_jobs=jobs) as pool:
+        size = BATCH * effective_n_jobs(jobs)
+        for first in range(0, len(parts), size):
+            yield from pool(delayed(_run)(ENGINE, *part) for part in parts[first : first + size])
+
+
+def _run(engine: int, key: str, function: Callable[..., Record], arguments: tuple[Any, ...]) -> tuple[str, Record]:
+    check_engine(engine)
     return key, function(*arguments)
 
 

@@ -74,7 +74,9 @@ def test_what_is_imported_is_required(roots: list[Root], name: str) -> None:
     (root,) = (root for root in roots if root.name == name)
     # pyverbs has to be the distribution's: PyPI's is not of the same release as the libraries of rdma-core.
     # Commands run within the shell of python-openstackclient; a service that has them installed needs no shell.
-    late = frozenset(_declared("postgresql", "balloon", "ml", "redfish") | {"pyverbs", "python-openstackclient"})
+    # Clients of a cluster have to be of the cluster's release: whoever has one installs what it has.
+    others = {"pyverbs", "python-openstackclient", "distributed", "ray"}
+    late = frozenset(_declared("postgresql", "balloon", "ml", "redfish") | others)
     parts = {"pondstack/planner/": _declared("planner")}
     assert _undeclared(root, _declared(), late=late, parts=parts) == set()
 

@@ -20,11 +20,17 @@ Progress = Callable[[int, int], None]
 
 
 def answer(
-    trace: Trace, settings: Settings, *, jobs: int = 1, cache: Path | None = None, progress: Progress | None = None
+    trace: Trace,
+    settings: Settings,
+    *,
+    jobs: int | None = 1,
+    cache: Path | None = None,
+    progress: Progress | None = None,
 ) -> Answers:
     """Return all answers; parts that `cache` (a folder) has from an interrupted run are taken from there.
 
-    `jobs`: processes at once. Raises ValueError for a trace without servers, or a cloud that the settings cannot make.
+    `jobs`: processes at once; None: what joblib is configured for. Raises ValueError for a trace without servers, or a
+    cloud that the settings cannot make.
     """
     sampler, results = Sampler(trace, settings), Results(cache, digest_of(trace, settings))
     histories = {seed: sampler.history(seed) for seed in settings.seeds}

@@ -1,5 +1,7 @@
 """`pondstack-planner import|run|report`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ import sqlalchemy as sa
 from pondstack.cmd import planner, planner_options
 from pondstack.domain.errors import BadRequest
 from pondstack.planner import answers as answers_module
+from pondstack.planner import backends
 from pondstack.planner.settings import Settings
 from pondstack.planner.trace import Trace
 from pondstack.planner.traces import plain
@@ -160,3 +163,44 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(planner, "PACKAGES", ("polars", "no_such_package"))
     assert planner.main(["run"]) == 1
     assert "no_such_package is not installed: pip install 'pondstack[planner]'" in capsys.readouterr().err
+
+
+def test_a_cluster_runs_the_parts_as_joblib_is_configured(
+    monkeypatch: pytest.MonkeyPatch, replayed: list[Any], tmp_path: Path
+) -> None:
+    """Without one, nothing of it is imported or asked."""
+    asked: list[str] = []
+
+    @contextmanager
+    def connected(address: str) -> Iterator[None]:
+        asked.append(address)
+        yield
+
+    monkeypatch.setattr(backends, "connected", connected)
+    words = ["run", str(source(tmp_path))]
+    assert planner.main(words) == 0
+    assert not asked
+    assert planner.main([*words, "--cluster", "dask://head:8786"]) == 0
+    assert (asked, replayed[1][2]["jobs"]) == (["dask://head:8786"], None)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("head:8786", "head:8786 is no address of a cluster; give dask://HOST:PORT"),
+        ("ray://head:1", "pip install 'ray[cli"),
+    ],
+)
+def test_a_cluster_that_cannot_be_had_ends_before_the_trace_is_read(
+    address: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], replayed: list[Any]
+) -> None:
+    monkeypatch.setattr("pondstack.planner.backends.connection.find_spec", lambda _: None)
+    assert planner.main(["run", "gone.csv", "--cluster", address]) == 1
+    assert said in capsys.readouterr().err
+    assert not replayed
+
+
+def test_processes_of_this_machine_are_not_those_of_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        planner.main(["run", "--jobs", "2", "--cluster", "ray://head:1"])
+    assert "not allowed with argument --jobs" in capsys.readouterr().err
