@@ -28,7 +28,7 @@ class Agents:
 
     def __init__(self):
         self.told, self.down, self.refuse, self.busy = {}, set(), set(), set()
-        self.meanwhile = lambda: None
+        self.meanwhile, self.orders = lambda: None, 0
 
     def lend(self, host, *, mib, kind, **_said):
         if host in self.down:
@@ -37,6 +37,7 @@ class Agents:
             raise HostUnusable("no transport")
         if host in self.busy:
             raise Conflict("lend op is under way on this host; wait for its end")
+        self.orders += 1
         self.meanwhile()
         assert kind == "active"
         self.told[host] = mib
@@ -166,7 +167,7 @@ def test_who_is_being_asked_is_not_asked_by_another_borrow(rack):
     rack.agents.meanwhile = meanwhile
     assert rack.ask(2) == 2
     assert answers == [2], "it is on its way"
-    assert rack.agents.told == {"h1": 2 * SIZE}
+    assert (rack.agents.told, rack.agents.orders) == ({"h1": 2 * SIZE}, 1)
 
 
 def test_a_host_that_is_at_it_already_counts(rack):
