@@ -3,7 +3,7 @@
 The paper's calls are named in brackets; what the lenders of these buffers do is in pondstack.ledger.buffers.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -294,8 +294,9 @@ class Loans:
         """
 
         def plan(tx: Transaction) -> tuple[int, int, tuple[Buffer, ...]]:
-            coming, swap, loans = self._way(tx, request.host, buffer_mib)
-            lent = buffer_choice.to_be_lent(self._store.buffers.everything(tx), lends, buffer_mib)
+            known = self._store.buffers.everything(tx)
+            coming, swap, loans = self._way(tx, known, request.host, buffer_mib)
+            lent = buffer_choice.to_be_lent(known, lends, buffer_mib)
             count = self._missing(tx, request, buffer_mib, sealing_keys) - sum(lent.values())
             return count, coming, buffer_choice.to_give_way(swap, count - coming, loans)
 
@@ -316,16 +317,17 @@ class Loans:
         """Return how many buffers come back anyway for a loan of a host, and how many can give way besides."""
 
         def look(tx: Transaction) -> tuple[int, int]:
-            coming, swap, _ = self._way(tx, host, buffer_mib)
+            coming, swap, _ = self._way(tx, self._store.buffers.everything(tx), host, buffer_mib)
             return coming, len(swap)
 
         return self._transactions.read(look)
 
-    def _way(self, tx: Transaction, host: str, buffer_mib: int) -> tuple[int, list[Buffer], dict[str, str]]:
+    def _way(
+        self, tx: Transaction, known: Iterable[Buffer], host: str, buffer_mib: int
+    ) -> tuple[int, list[Buffer], dict[str, str]]:
         """Return how many come back anyway, the best-effort ones that can, and whose those are, by allocation."""
         silent = self._store.buffers.silent(tx, self._down)
-        known = [item for item in self._store.buffers.everything(tx) if item.size_mib == buffer_mib]
-        items = [item for item in known if item.lender != host]
+        items = [item for item in known if item.size_mib == buffer_mib and item.lender != host]
         loans = {each.uuid: each.consumer_uuid for each in self._store.buffers.allocations(tx) if not each.guaranteed}
         coming = sum(buffer_choice.comes_back(item, silent) for item in items)
         swap = [item for item in items if item.allocation_uuid in loans and buffer_choice.gives_way(item, silent)]
@@ -360,8 +362,9 @@ class Loans:
 
         Of those that a guest has moved with, or was to, two hosts have keys: nobody gets them before all have ended.
         """
-        asleep = [item for item in items if item.kind is LenderKind.ZOMBIE and item.promised_to == host]
-        asleep = [item for item in asleep if not item.shared]
+        asleep = [
+            item for item in items if item.kind is LenderKind.ZOMBIE and item.promised_to == host and not item.shared
+        ]
         reach = self._reach(tx, host) if asleep else NOWHERE
         return [item for item in asleep if reach.has_key(item)]
 

@@ -1,5 +1,6 @@
 """All parameters of an answer, each with its unit and where its default is from."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -145,8 +146,8 @@ def _check(settings: Settings) -> None:
         if item.metadata["unit"] == "%" and not 0 <= value <= 100:
             raise ValueError(f"{item.name} is {value}; it must be from 0 to 100 %")
     for name in ("host_failures_per_year", "pool_failures_per_year", "repair_hours"):
-        if getattr(settings, name) < 0:
-            raise ValueError(f"{name} is {getattr(settings, name)}; it must be 0 or more")
+        if not 0 <= getattr(settings, name) < math.inf:
+            raise ValueError(f"{name} is {getattr(settings, name)}; it must be a number, 0 or more")
     if len(settings.seeds) < 1 or len(set(settings.seeds)) != len(settings.seeds):
         raise ValueError("seeds: one or more are needed, each once")
     for name in POSITIVE:

@@ -57,7 +57,7 @@ class ActiveHosts:
         items, lends = self._ledger.buffers.find(), {lend.host: lend for lend in self._ledger.lends.find()}
         reports = self._view().hosts
         self._forget_those_done(reports, lends)
-        coming = buffer_choice.to_be_lent(items, self.lends(), buffer_mib)
+        coming = buffer_choice.to_be_lent(items, self._lends(reports), buffer_mib)
         self._end_those_that_wait(lends)
         others = {borrower, *lends, *coming, *(item.lender for item in items if item.kind is LenderKind.ZOMBIE)}
         rooms = {
@@ -85,9 +85,12 @@ class ActiveHosts:
 
         By their own word too: a former leader, or an operator, has asked them.
         """
+        return self._lends(self._view().hosts)
+
+    def _lends(self, reports: Mapping[str, HostReport]) -> dict[str, int]:
         now = self._clock()
         self._asked = {host: each for host, each in self._asked.items() if now - each[1] < PATIENCE_SECONDS}
-        told = {host: _at_lending_mib(report) for host, report in self._view().hosts.items()}
+        told = {host: _at_lending_mib(report) for host, report in reports.items()}
         return {host: mib for host, mib in told.items() if mib} | {host: mib for host, (mib, _) in self._asked.items()}
 
     def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
@@ -101,8 +104,9 @@ class ActiveHosts:
         """Forget what was asked of hosts that have reported since, and are at it no more: they lend what they could."""
         for host, (_, at) in list(self._asked.items()):
             report = reports.get(host)
-            newer = report is not None and self._clock() - report.age_seconds >= at + SETTLED_SECONDS
-            if report is not None and newer and host not in lends and not _lends_or_reclaims(report):
+            if report is None or host in lends or _lends_or_reclaims(report):
+                continue
+            if self._clock() - report.age_seconds >= at + SETTLED_SECONDS:
                 self._asked.pop(host, None)
 
     def _may_lend(self, report: HostReport, buffer_mib: int) -> bool:
@@ -124,7 +128,7 @@ class ActiveHosts:
         return max(room, 0) // buffer_mib
 
     def _lend(self, host: str, mib: int) -> bool:
-        operation_id, before = str(uuid4()), self._asked.get(host)
+        operation_id = str(uuid4())
         # Before it answers: another borrow that looks meanwhile must not ask it for the same.
         self._asked[host] = (mib, self._clock())
         LOG.info("Host %s is asked to lend %d MiB in all: a borrow lacks memory", host, mib)
@@ -142,8 +146,6 @@ class ActiveHosts:
         except (PondError, oslo_messaging.MessagingTimeout) as error:
             LOG.warning("Host %s does not lend: %s", host, error)
             self._asked.pop(host, None)
-            if before is not None:
-                self._asked[host] = before
             return False
         return True
 

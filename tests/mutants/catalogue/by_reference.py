@@ -19,8 +19,8 @@ MUTANTS = (
     Mutant(
         "two_hosts_keys_are_no_matter",
         "pondstack/ledger/loans.py",
-        "        asleep = [item for item in asleep if not item.shared]\n",
-        "",
+        " and item.promised_to == host and not item.shared",
+        " and item.promised_to == host",
         (f"{_LEDGER}::test_what_two_hosts_have_keys_of_is_nobodys",),
         "a new server is given memory that a host it has never been on can read and write",
     ),

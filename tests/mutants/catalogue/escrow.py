@@ -214,8 +214,8 @@ MUTANTS = (
     Mutant(
         "what_no_host_lends_is_waited_for",
         "pondstack/controller/lending/active_hosts.py",
-        "if report is not None and newer and host not in lends",
-        "if report is None and newer and host not in lends",
+        "            if self._clock() - report.age_seconds >= at + SETTLED_SECONDS:",
+        "            if False:",
         (f"{_LENDING}/test_active_hosts.py::test_who_has_reported_since_lends_no_more_than_it_does",),
         "a borrow waits a minute for memory that no host has, although swap disks could give way",
     ),

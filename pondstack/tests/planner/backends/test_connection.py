@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from pondstack.planner.sweep import Results, check_engine, sweep
 from pondstack.tests.planner.backends.conftest import Lost, Standin
 
 FAILS = {"at": 0}
+DEADLINE_SECONDS = 60.0
 
 
 def square(number: int) -> dict:
@@ -29,10 +29,16 @@ def parts(count: int):
     return [(f"n-{number}", square, (number,)) for number in range(1, count + 1)]
 
 
+def wait_in_vain() -> None:
+    """Wait for what never comes; the watch is to end that."""
+    threading.Event().wait(DEADLINE_SECONDS)
+    pytest.fail(f"not ended within {DEADLINE_SECONDS} s")
+
+
 def wait_and_fail() -> None:
     """Raise what is no loss of a cluster when a wait has ended."""
     try:
-        time.sleep(60)
+        wait_in_vain()
     finally:
         raise RuntimeError("not connected")
 
@@ -86,10 +92,10 @@ def test_a_sweep_of_which_all_is_kept_asks_for_no_process(tmp_path: Path) -> Non
 def test_a_wait_for_a_cluster_that_is_gone_ends(hasty: Standin, silent: bool) -> None:
     """It says that it has no worker, or says nothing any more."""
     never = threading.Event()
-    hasty.missing = (lambda: str(never.wait(60))) if silent else (lambda: "has no worker")
+    hasty.missing = (lambda: str(never.wait(DEADLINE_SECONDS))) if silent else (lambda: "has no worker")
     said = "does not answer" if silent else "has no worker"
     with pytest.raises(Unavailable, match=f"^ray://head:1 {said}; with --cache"), connected("ray://head:1"):
-        time.sleep(60)
+        wait_in_vain()
     never.set()
     assert hasty.closed.is_set()
 
@@ -100,7 +106,7 @@ def test_a_cluster_that_answers_with_errors_is_gone(hasty: Standin) -> None:
 
     hasty.missing = fail
     with pytest.raises(Unavailable, match=r"does not answer \(Lost: refused\)"), connected("ray://head:1"):
-        time.sleep(60)
+        wait_in_vain()
 
 
 def test_a_loss_is_said_whatever_is_raised_by_what_is_cleaned_up(hasty: Standin) -> None:
@@ -122,7 +128,7 @@ def test_a_cluster_that_comes_back_is_waited_for(standin: Standin, monkeypatch: 
 
     standin.missing = lack
     with connected("ray://head:1"):
-        assert back.wait(30)
+        assert back.wait(DEADLINE_SECONDS)
 
 
 def test_ctrl_c_is_no_loss(standin: Standin) -> None:
@@ -185,7 +191,7 @@ def test_a_connection_that_is_never_made_ends(hasty: Standin, monkeypatch: pytes
     """Somebody listens there and says nothing."""
 
     def connect(_: Address) -> Standin:
-        time.sleep(60)
+        wait_in_vain()
         return hasty
 
     monkeypatch.setitem(connection.KINDS, "ray", ("joblib", "joblib", connect))

@@ -54,6 +54,7 @@ def test_settings_say_unit_source_and_help() -> None:
         ("seeds", ()),
         ("slice_mib", 0),
         ("repair_hours", -1),
+        ("host_failures_per_year", float("nan")),
     ):
         with pytest.raises(ValueError, match=name):
             Settings(**{name: wrong})
