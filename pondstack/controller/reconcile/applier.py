@@ -1,6 +1,6 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, assert_never, cast
 from uuid import uuid4
@@ -134,7 +134,7 @@ class Applier:
                 return self._end_swap(host, consumer_uuid, loans, reason)
             case actions.AskBack(allocation_uuid, reason, only):
                 asked = ledger.loans.ask_back(allocation_uuid, reason, only) > 0
-                return (only is None and self._end_inheritance(allocation_uuid)) or asked
+                return self._end_inheritance(allocation_uuid, only) or asked
             case actions.RemoveHost(host):
                 self._remover.remove_host(host, str(uuid4()))
                 return True
@@ -162,12 +162,12 @@ class Applier:
             call_agent(action.host, lambda: self._agents.give_back(action.host, indexes=list(action.indexes), **about))
         return True
 
-    def _end_inheritance(self, allocation_uuid: str) -> bool:
+    def _end_inheritance(self, allocation_uuid: str, only: Collection[tuple[str, int]] | None) -> bool:
         """Have a borrower let go of what is being handed over to it: by its own word that stays with its owner."""
         host = next((item.host for item in self._ledger.loans.allocations() if item.uuid == allocation_uuid), "")
         lives: dict[str, list[Buffer]] = {}
         for item in self._ledger.buffers.find() if host else ():
-            if item.heir == allocation_uuid:
+            if item.heir == allocation_uuid and (only is None or (item.incarnation, item.index) in only):
                 lives.setdefault(item.incarnation, []).append(item)
         for held in lives.values():
             call_agent(host, partial(take_back, self._ledger, self._agents, host, allocation_uuid, held))

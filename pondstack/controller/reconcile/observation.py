@@ -1,13 +1,13 @@
 """The input of the reconciler's decision: ledger, Placement's claims, agents' reports, device tables, as values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
-from pondstack.domain.lending import RemoteAllocation
+from pondstack.domain.lending import Buffer, RemoteAllocation
 from pondstack.domain.lent_memory import AgedBuffer
 from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import Allocation
@@ -158,16 +158,12 @@ class Observation:
     @cached_property
     def buffers_of(self) -> Mapping[str, tuple[AgedBuffer, ...]]:
         """Buffers by the loan that they point at."""
-        found: dict[str, list[AgedBuffer]] = {}
-        for aged in self.rack.lent.buffers:
-            if aged.item.allocation_uuid is not None:
-                found.setdefault(aged.item.allocation_uuid, []).append(aged)
-        return {uuid: tuple(items) for uuid, items in found.items()}
+        return _by_loan(self.rack.lent.buffers, lambda item: item.allocation_uuid)
 
     @cached_property
-    def heirs(self) -> frozenset[str]:
-        """Loans to which buffers are being handed over."""
-        return frozenset(aged.item.heir for aged in self.rack.lent.buffers if aged.item.heir is not None)
+    def inheritance_of(self) -> Mapping[str, tuple[AgedBuffer, ...]]:
+        """Buffers by the loan that they are being handed over to."""
+        return _by_loan(self.rack.lent.buffers, lambda item: item.heir)
 
     def host_up(self, name: str) -> bool:
         """Whether a host's agent was heard of within the limit."""
@@ -206,3 +202,13 @@ def disks_of(rack: RackView) -> dict[Disk, int]:
         for name, report in rack.hosts.items()
         for consumer_uuid, mib in ((report.borrowed or {}).get("swap_disks") or {}).items()
     }
+
+
+def _by_loan(
+    buffers: Iterable[AgedBuffer], loan: Callable[[Buffer], str | None]
+) -> Mapping[str, tuple[AgedBuffer, ...]]:
+    found: dict[str, list[AgedBuffer]] = {}
+    for aged in buffers:
+        if (uuid := loan(aged.item)) is not None:
+            found.setdefault(uuid, []).append(aged)
+    return {uuid: tuple(items) for uuid, items in found.items()}

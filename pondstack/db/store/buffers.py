@@ -147,9 +147,10 @@ def add_allocation(session: Session, uuid: str, operation_id: str, asked: Mappin
 
 
 def acknowledge(session: Session, uuid: str) -> None:
-    """Note that the borrower of an allocation has its keys."""
-    rows = table(RemoteAllocationRow)
+    """Note that the borrower of an allocation has its keys, those too of what is being handed over to it."""
+    rows, buffers = table(RemoteAllocationRow), table(BufferRow)
     session.execute(update(rows).where(rows.c.uuid == uuid).values(acknowledged=True))
+    session.execute(update(buffers).where(buffers.c.heir == uuid).values(changed_at=now_seconds()))
 
 
 def allocation(session: Session, uuid: str) -> RemoteAllocation | None:

@@ -5,6 +5,8 @@ from tests.mutants.mutant import Mutant
 _LEDGER = "pondstack/tests/ledger/test_inheritance.py"
 _LENDERS = "pondstack/tests/controller/lending/test_lenders.py"
 _MOVES = "rdma/tests/data_plane/attached/test_handover_by_reference.py"
+_RULES = "pondstack/tests/controller/reconcile/rules/test_loans.py"
+_LENT = "pondstack/tests/controller/reconcile/test_lent_memory.py"
 _TABLE = "agent/tests/lending/test_buffer_table.py"
 
 MUTANTS = (
@@ -67,17 +69,41 @@ MUTANTS = (
     Mutant(
         "inheritance_without_a_claim_stays",
         "pondstack/controller/reconcile/rules/loans.py",
-        " or item.uuid in observation.heirs",
-        "",
-        ("pondstack/tests/controller/reconcile/rules/test_loans.py::test_so_is_one_that_is_only_to_inherit",),
+        " or to_inherit\n",
+        "\n",
+        (f"{_RULES}::test_so_is_one_that_is_only_to_inherit",),
         "memory cannot be handed over any more once a destination has lost its state in a migration",
+    ),
+    Mutant(
+        "lost_inheritance_stays",
+        "pondstack/controller/reconcile/rules/loans.py",
+        "        known += to_inherit\n",
+        "        pass\n",
+        (f"{_RULES}::test_what_is_to_be_inherited_by_who_has_lost_its_state_is_asked_back",),
+        "buffers have an heir for good that has lost its state, and their keys in escrow outlive their lender's sleep",
+    ),
+    Mutant(
+        "inheritance_lost_before_its_keys_came",
+        "pondstack/controller/reconcile/rules/loans.py",
+        "    if item.acknowledged:\n",
+        "    if True:\n",
+        (f"{_RULES}::test_not_while_its_heir_has_it_or_may_not_have_the_keys_yet",),
+        "a guest's move fails since its destination had not opened the keys when it reported",
+    ),
+    Mutant(
+        "acknowledged_before_its_keys_came",
+        "pondstack/db/store/buffers.py",
+        "values(changed_at=now_seconds())",
+        "values(changed_at=buffers.c.changed_at)",
+        (f"{_LENT}::test_a_report_of_before_its_acknowledgement_tells_nothing_of_an_heir",),
+        "the same",
     ),
     Mutant(
         "inheritance_is_not_given_up",
         "pondstack/controller/reconcile/applier.py",
-        "(only is None and self._end_inheritance(allocation_uuid)) or asked",
+        "self._end_inheritance(allocation_uuid, only) or asked",
         "asked",
-        ("pondstack/tests/controller/reconcile/test_lent_memory.py",),
+        (_LENT,),
         "the same",
     ),
     Mutant(

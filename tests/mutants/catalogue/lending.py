@@ -126,8 +126,8 @@ MUTANTS = (
     Mutant(
         "loan_lost_by_an_old_report",
         "pondstack/controller/reconcile/rules/loans.py",
-        '    report = observation.report_after(item.host or "", aged.age_seconds)\n',
-        '    report = observation.rack.hosts.get(item.host or "")\n',
+        "    report = observation.report_after(loan.host, aged.age_seconds)\n",
+        "    report = observation.rack.hosts.get(loan.host)\n",
         (f"{_RULES}/test_loans.py::test_an_older_report_and_a_silent_borrower_lose_nothing",),
         "a loan is taken from its borrower by a report from before it had it",
     ),

@@ -148,6 +148,15 @@ def test_what_a_loan_lacks_is_asked_for_once(seed: int) -> None:
     assert not outcome.code, outcome.detail
 
 
+LOST_ITS_INHERITANCE = 152003600
+"""A destination lost its state after it had acknowledged what it was to inherit of a lender that slept."""
+
+
+def test_what_a_destination_has_lost_stays_with_its_owner() -> None:
+    outcome = run(draw(LOST_ITS_INHERITANCE))
+    assert not outcome.code, outcome.detail
+
+
 AWAKE_FOR_A_MOMENT = 98000264
 """A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
 

@@ -10,7 +10,7 @@ from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.causes import Cause
-from pondstack.domain.lending import IN_USE, LenderKind
+from pondstack.domain.lending import IN_USE, LenderKind, RemoteAllocation
 from pondstack.domain.lent_memory import AgedBuffer, AgedLoan
 from pondstack.domain.states import SliceState
 
@@ -96,14 +96,17 @@ def _loan(observation: Observation, aged: AgedLoan, mine: Sequence[AgedBuffer]) 
         detail = f"{item.host}{silent} has not given {len(back)} buffers back: {back[0].item.reason}"
         yield Finding("loan_releasing", Severity.WARNING, subject, detail)
     kept = not item.guaranteed and observation.host_up(item.host)  # its disk ends first, unless its instance runs
-    wanted = any(each.item.state in IN_USE for each in mine) or item.uuid in observation.heirs
+    to_inherit = observation.inheritance_of.get(item.uuid, ())
+    wanted = any(each.item.state in IN_USE for each in mine) or to_inherit
     if not kept and _is_overdue(observation, aged) and wanted:
         detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s"
         action = actions.AskBack(item.uuid, f"unclaimed: {detail}")
         yield Finding("loan_unclaimed", Severity.WARNING, subject, detail, action)
         return
-    gone = [each for each in mine if each.item.state is SliceState.ONLINE and not _is_listed(observation, each)]
-    if gone:
+    known = [each for each in mine if each.item.state is SliceState.ONLINE]
+    if item.acknowledged:
+        known += to_inherit
+    if gone := [each for each in known if not _is_listed(observation, item, each)]:
         detail = f"{item.host} does not report {len(gone)} of its buffers any more"
         only = tuple((each.item.incarnation, each.item.index) for each in gone)
         lost_ = actions.AskBack(item.uuid, f"lost: {detail}", only)
@@ -120,16 +123,16 @@ def _is_overdue(observation: Observation, aged: AgedLoan) -> bool:
     return aged.unclaimed_seconds >= observation.limits.unclaimed_grace_seconds
 
 
-def _is_listed(observation: Observation, aged: AgedBuffer) -> bool:
+def _is_listed(observation: Observation, loan: RemoteAllocation, aged: AgedBuffer) -> bool:
     """Return whether a borrower has a buffer on its books; True while no later report of a live agent tells."""
     item = aged.item
-    report = observation.report_after(item.host or "", aged.age_seconds)
+    report = observation.report_after(loan.host, aged.age_seconds)
     if report is None or report.borrowed is None:
         return True
     for held in report.borrowed.get("lenders", ()):
         if (held["lender"], held["incarnation"]) == (item.lender, item.incarnation):
-            told = [each["indexes"] for each in held["released"] if each["allocation_uuid"] == item.allocation_uuid]
-            books = [held[part].get(item.allocation_uuid, ()) for part in ("allocations", "leaving")]
+            told = [each["indexes"] for each in held["released"] if each["allocation_uuid"] == loan.uuid]
+            books = [held[part].get(loan.uuid, ()) for part in ("allocations", "leaving")]
             return any(item.index in indexes for indexes in [*books, *told])
     return False
 

@@ -21,6 +21,11 @@ LIFE, SIZE = "22222222-2222-4222-8222-222222222222", 64
 VERSION = {"OpenStack-API-Version": "placement 1.36"}
 
 
+def books(loans):
+    """What a borrower reports to have of h1, by allocation."""
+    return {"lender": "h1", "incarnation": LIFE, "allocations": loans, "leaving": {}, "released": []}
+
+
 class LentRack:
     """Host h1 lends four buffers, h2 borrows."""
 
@@ -69,8 +74,7 @@ class LentRack:
 
     def books(self, loans):
         """Have h2 report what it has, by allocation."""
-        held = {"lender": "h1", "incarnation": LIFE, "allocations": loans, "leaving": {}, "released": []}
-        self.placed.agents["h2"].borrowed = {"lenders": [held]}
+        self.placed.agents["h2"].borrowed = {"lenders": [books(loans)]}
 
     def claim(self, consumer, mib, host="h2"):
         body = {
@@ -196,8 +200,8 @@ def test_a_claim_that_is_back_starts_the_grace_anew(lent):
     assert lent.placed.reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is None
 
 
-def test_a_borrower_lets_go_of_what_it_is_to_inherit_by_its_own_word(lent):
-    """The migration is over, the guest is where it was, and the destination has not said so."""
+def hand_over(lent):
+    """Have a guest be about to move from h3 to h2, which has the keys; returns both loans."""
     consumer, loans = str(uuid4()), lent.ledger.loans
     lent.placed.agents["h3"] = FakeAgent("h3")
     lent.placed.agents["h3"].borrowed = {"lenders": []}
@@ -205,13 +209,45 @@ def test_a_borrower_lets_go_of_what_it_is_to_inherit_by_its_own_word(lent):
     there = loans.borrow("op-1", BorrowRequest(consumer, "h3", 2 * SIZE, True), SIZE)["allocation_uuid"]
     loans.acknowledge("op-2", there, "h3")
     here = loans.borrow("op-3", BorrowRequest(consumer, "h2", 2 * SIZE, True, source="h3"), SIZE)["allocation_uuid"]
+    mine = lent.ledger.buffers.find("h1")[:2]
+    lent.ledger.database.write(lambda tx: lent.ledger._store.buffers.mark(tx, mine, {"changed_at": 0.0}))
     loans.acknowledge("op-4", here, "h2")
-    lent.placed.reconcile(unclaimed_grace_seconds=30.0)
-    assert {item.heir for item in lent.ledger.buffers.find("h1")[:2]} == {here}
+    lent.placed.agents["h3"].borrowed = {"lenders": [books({there: [0, 1]})]}
+    lent.books({here: [0, 1]})
+    lent.report([0, 2, "h3", 1], [2, 2, "", 0])
+    lent.placed.beat()
+    return there, here
+
+
+def heirs(lent):
+    return {(item.host, item.heir) for item in lent.ledger.buffers.find("h1")[:2]}
+
+
+def test_a_borrower_lets_go_of_what_it_is_to_inherit_by_its_own_word(lent):
+    """The migration is over, the guest is where it was, and the destination has not said so."""
+    there, here = hand_over(lent)
+    assert lent.placed.reconcile(unclaimed_grace_seconds=30.0) == []
+    assert heirs(lent) == {("h3", here)}
     assert "loan_unclaimed" in lent.placed.reconcile(unclaimed_grace_seconds=0.0)
     assert ("give_back", here) in [(verb, told["allocation_uuid"]) for verb, told in lent.placed.agents["h2"].commands]
-    assert {(item.host, item.heir) for item in lent.ledger.buffers.find("h1")[:2]} == {("h3", None)}
-    assert [item.uuid for item in loans.allocations()] == [there]
+    assert heirs(lent) == {("h3", None)}
+    assert [item.uuid for item in lent.ledger.loans.allocations()] == [there]
+
+
+def test_what_a_borrower_forgot_that_it_is_to_inherit_stays_with_its_owner(lent):
+    """Though not all of it: what it still has is handed over."""
+    there, here = hand_over(lent)
+    lent.books({here: [1]})
+    lent.placed.beat()
+    assert lent.placed.reconcile(unclaimed_grace_seconds=30.0) == ["loan_lost"]
+    assert [item.heir for item in lent.ledger.buffers.find("h1")[:2]] == [None, here]
+    assert sorted(item.uuid for item in lent.ledger.loans.allocations()) == sorted([there, here])
+
+
+def test_a_report_of_before_its_acknowledgement_tells_nothing_of_an_heir(lent):
+    hand_over(lent)
+    ages = [aged.age_seconds for aged in lent.placed.reader.rack(lent=True).lent.buffers[:2]]
+    assert all(age < 3600.0 for age in ages)
 
 
 def test_nothing_is_unclaimed_while_placement_has_no_provider(lent, monkeypatch):

@@ -232,6 +232,27 @@ def test_a_loan_that_its_borrower_does_not_report_is_asked_back():
     assert (finding.severity, finding.host) == (Severity.CRITICAL, "h2")
 
 
+def inheriting(**values):
+    """h2's guest is to move to it from h3, and h2 has the keys: the loan is acknowledged, as `values` say otherwise."""
+    built = LentBuilder().age_loan(None, **{"acknowledged": True, **values})
+    built.claims = {VM: 0}
+    return built.put(0, host="h3", allocation_uuid="another", heir=LOAN)
+
+
+def test_what_is_to_be_inherited_by_who_has_lost_its_state_is_asked_back():
+    built = inheriting()
+    built.books["allocations"] = {LOAN: [1]}
+    finding = found(built)["loan_lost"]
+    assert finding.action == actions.AskBack(LOAN, "lost: h2 does not report 1 of its buffers any more", ((LIFE, 0),))
+
+
+def test_not_while_its_heir_has_it_or_may_not_have_the_keys_yet():
+    assert "loan_lost" not in found(inheriting())
+    waiting = inheriting(acknowledged=False)
+    waiting.books["allocations"] = {LOAN: [1]}
+    assert "loan_lost" not in found(waiting)
+
+
 @pytest.mark.parametrize(
     "books",
     [
