@@ -161,7 +161,7 @@ class Started:
             if text in output:
                 return output
             if not running:
-                raise CommandFailed(f"{' '.join(self.argv)} ended without {text!r}\n{output}")
+                raise CommandFailed(f"{' '.join(self.argv)} ended with {self.wait()} without {text!r}\n{output}")
             if deadline.over:
                 raise TimeoutError(f"{' '.join(self.argv)}: no {text!r} within {timeout} s\n{output}")
             deadline.pause()

@@ -8,10 +8,11 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from .channel import DEADLINE_SECONDS, Started
+from .channel import DEADLINE_SECONDS, CommandFailed, Started
 from .host import EmulatedHost
 from .qemu import Files
 
@@ -80,6 +81,29 @@ def start_in_cgroup(host: EmulatedHost, name: str, argv: Sequence[str]) -> Start
         ["sh", "-ec", _START, f"{MACHINES}/{name}.scope", *argv], env={"PYTHONPATH": "/opt/code"}
     )
     return started
+
+
+@contextmanager
+def running(host: EmulatedHost, name: str, argv: Sequence[str], said: str) -> Iterator[Started]:
+    """Have a guest run in a cgroup of its own, from when it has said something on; it is killed at the end.
+
+    One whose machine resets before its kernel's first word is started once more, which is printed: seen once with the
+    emulated CPU's SVM. QEMU ends with 0 then, which it does not when it is killed.
+    """
+    guest = start_in_cgroup(host, name, argv)
+    try:
+        try:
+            guest.wait_for(said)
+        except CommandFailed:
+            if guest.output().strip() or guest.wait() != 0:
+                print(f"the host's kernel said last:\n{host.run(['dmesg']).stdout[-2000:]}")
+                raise
+            print(f"guest {name} was reset before its kernel's first word; it is started once more")
+            guest = start_in_cgroup(host, name, argv)
+            guest.wait_for(said)
+        yield guest
+    finally:
+        end(guest)
 
 
 def end(guest: Started) -> None:

@@ -40,18 +40,36 @@ class Bed:
         self.agent: Any = host.remote(
             "tests.hardware.guest.mitigated:Agent", host=HOST, serial=SERIAL, table=TABLE, chunk_mib=CHUNK_MIB
         )
+        self._granted: dict[str, Grant] = {}
 
     def grant(self, name: str, first: int, count: int) -> Grant:
         """Have the device let the host use slices for guest `name`."""
         tag, extents = f"allocation-{name}", (Extent(first, count),)
         self.device.grant(HOST, extents, tag=tag, epoch=1)
-        return Grant(tag, name, HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1)
+        grant = Grant(tag, name, HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1)
+        self._granted[tag] = grant
+        return grant
 
     def take_back(self, grant: Grant) -> None:
         """What the controller does at a release: revoke, sanitise."""
         for index in indexes_of(grant.extents):
             self.device.revoke([index], tag=grant.allocation_uuid, epoch=1)
             self.device.sanitize(index, epoch=1)
+        del self._granted[grant.allocation_uuid]
+
+    def clear(self) -> None:
+        """Have the agent let go of what a failed test has left, and take it back."""
+        left = list(self._granted.values())
+        if not left:
+            return
+        self.agent.restart()
+        attached = self.agent.attached()
+        for grant in left:
+            if grant.allocation_uuid in attached:
+                self.agent.detach(grant.consumer_uuid)
+        self.until(lambda: self.agent.attached() == {})
+        for grant in left:
+            self.take_back(grant)
 
     def until(self, what: Callable[[], Any], poll_seconds: float = POLL_SECONDS) -> Any:
         """Wait until something is so."""

@@ -22,10 +22,17 @@ POOLED, LOCAL = {"0": ("strict", "0"), "1": ("preferred", "1")}, {"0": ("strict"
 
 
 @pytest.fixture(scope="module")
-def bed(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+def shared_bed(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """One host."""
     with mitigation_bed(hardware, tmp_path_factory.mktemp("mitigation")) as made:
         yield made
+
+
+@pytest.fixture
+def bed(shared_bed: Bed) -> Iterator[Bed]:
+    """The host, without what a failed test has left in it."""
+    yield shared_bed
+    shared_bed.clear()
 
 
 def test_a_znuma_guest_is_moved_to_local_memory(bed: Bed, figures: Figures) -> None:
@@ -35,9 +42,8 @@ def test_a_znuma_guest_is_moved_to_local_memory(bed: Bed, figures: Figures) -> N
     node, distance = backing.host_node, backing.distance
     argv = inner_guest.command(GUEST, name, pool_mib=backing.size_mib, node=node, distance=distance)
     begun = time.monotonic()
-    guest = inner_guest.start_in_cgroup(bed.host, "znuma", argv)
-    try:
-        boot = guest.wait_for("pass 1 wrong 0 ")
+    with inner_guest.running(bed.host, "znuma", argv, "pass 1 wrong 0 ") as guest:
+        boot = guest.output()
         figures.add("zNUMA guest in an emulated host, to its first look", time.monotonic() - begun, "s")
         assert "pool node: cpulist=[]" in boot
         assert f"pool node: distance=[{distance} 10]" in boot
@@ -88,8 +94,6 @@ def test_a_znuma_guest_is_moved_to_local_memory(bed: Bed, figures: Figures) -> N
         assert sum(wrong for wrong, _ in looks) == 0
         assert agent.pages(name, node) == (0, False)
         figures.add("zNUMA guest, words verified", sum(words for _, words in looks), "words", "0 wrong")
-    finally:
-        inner_guest.end(guest)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -99,9 +103,7 @@ def test_killed_at_any_step(bed: Bed, step: str) -> None:
     grant = bed.grant(name, 0, 1)
     node = agent.attach(grant).backings[0].host_node
     argv = [PYTHON, "-m", "tests.hardware.guest.verifier", "-uuid", name, str(node), "48"]
-    guest = inner_guest.start_in_cgroup(bed.host, name, argv)
-    try:
-        guest.wait_for("filled")
+    with inner_guest.running(bed.host, name, argv, "filled") as guest:
         assert agent.mitigate_killed("first", name, step)
         agent.restart()
         state = agent.progress(name).state if step != "record" else "nothing"
@@ -118,8 +120,6 @@ def test_killed_at_any_step(bed: Bed, step: str) -> None:
         guest.write(close=True)
         assert "wrong 0 of" in guest.wait_for(" looks")
         assert agent.pages(name, node) == (0, False)
-    finally:
-        inner_guest.end(guest)
 
 
 def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> None:
@@ -128,9 +128,7 @@ def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> No
     first, second, stays = (bed.grant(consumer, index, 1) for index, consumer in enumerate(("first", "second", name)))
     node = agent.attach(first).backings[0].host_node
     argv = [PYTHON, "-m", "tests.hardware.guest.verifier", "-uuid", name, str(node), "16"]
-    guest = inner_guest.start_in_cgroup(bed.host, name, argv)
-    try:
-        guest.wait_for("filled")  # only the first slice is there
+    with inner_guest.running(bed.host, name, argv, "filled") as guest:  # only the first slice is there
         agent.attach(second)
         agent.attach(stays)
         agent.detach("first")
@@ -149,8 +147,6 @@ def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> No
         guest.write(close=True)
         assert "wrong 0 of" in guest.wait_for(" looks")
         figures.add("pages of a guest that stays: moved away by the kernel, back by the agent", moved_away, "pages")
-    finally:
-        inner_guest.end(guest)
     agent.detach(name)
     bed.until(lambda: agent.attached() == {})
     for grant in (first, second, stays):
@@ -158,10 +154,18 @@ def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> No
 
 
 @pytest.fixture(scope="module")
-def libvirt_bed(bed: Bed) -> Iterator[Bed]:
-    """The same host with a libvirt."""
-    with libvirt(bed):
-        yield bed
+def _libvirt(shared_bed: Bed) -> Iterator[None]:
+    """Have a libvirt run in the host."""
+    with libvirt(shared_bed):
+        yield
+
+
+@pytest.fixture
+def libvirt_bed(_libvirt: None, bed: Bed) -> Iterator[Bed]:
+    """The same host with a libvirt, without what a failed test has left in it."""
+    yield bed
+    for name in bed.host.run(["virsh", "-q", "list", "--name"]).check().stdout.split():
+        bed.host.run(["virsh", "-q", "destroy", name]).check()
 
 
 def test_corrected_then_suspended_and_resumed(libvirt_bed: Bed, figures: Figures) -> None:

@@ -5,7 +5,6 @@ local nodes, which they inherit (here numactl, there libvirt's daemon); the zNUM
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -17,7 +16,6 @@ from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 
 from . import inner_guest
-from .channel import Started
 from .conftest import Hardware
 from .cxl_rack import SERIAL, TABLE, CxlRack, make_device
 from .figures import Figures
@@ -65,17 +63,6 @@ def on_node(host: EmulatedHost, node: int, name: str) -> int:
     return int(shell(host, f"awk '/{name}:/ {{print $4}}' /sys/devices/system/node/node{node}/meminfo")) // 1024
 
 
-@contextmanager
-def running(host: EmulatedHost, name: str, argv: list[str], said: str) -> Iterator[Started]:
-    """Have a guest run in a cgroup of its own, until it has said something."""
-    guest = inner_guest.start_in_cgroup(host, name, [*POLICY, *argv])
-    try:
-        guest.wait_for(said)
-        yield guest
-    finally:
-        inner_guest.end(guest)
-
-
 def read_more_than_fits(host: EmulatedHost, how: str, node: int, more_mib: int = 256) -> int:
     """Read a file that is larger than the free local memory; return the MiB of page cache that the pool has more."""
     shell(host, "rm -f /var/tmp/large")  # first: what is cached of it would be free room that nobody counted
@@ -99,13 +86,14 @@ def test_nothing_of_others_lands_on_a_guests_slices(rack: CxlRack, figures: Figu
     argv = inner_guest.command(
         GUEST, mine.consumer_uuid, pool_mib=backing.size_mib, node=node, distance=backing.distance, touch=True
     )
-    with running(host, "znuma", argv, "pass 1 wrong 0 ") as znuma:
+    with inner_guest.running(host, "znuma", [*POLICY, *argv], "pass 1 wrong 0 ") as znuma:
         used = on_node(host, node, "MemUsed")
         assert abs(used - backing.size_mib) <= KERNELS_MIB
         assert rack.remote(HOST).partition("show") == 0
         free = on_node(host, 0, "MemFree")
         assert free > 2 * LEFT_MIB
-        with running(host, "plain", inner_guest.plain(str(uuid4()), size_mib=free - LEFT_MIB), "(qemu)") as plain:
+        argv = [*POLICY, *inner_guest.plain(str(uuid4()), size_mib=free - LEFT_MIB)]
+        with inner_guest.running(host, "plain", argv, "(qemu)") as plain:
             cached = {
                 "system.slice": read_more_than_fits(host, f"echo $$ >{SYSTEM}/cgroup.procs; exec", node),
                 "a guest's policy": read_more_than_fits(host, f"exec {' '.join(POLICY)}", node),

@@ -34,10 +34,8 @@ def host(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def guest(host: EmulatedHost) -> Iterator[Started]:
     """A guest that verifies 64 MiB of its second node, for ever."""
     argv = inner_guest.command(GUEST, UUID, pool_mib=NODE_MIB, node=0, distance=20)
-    started = inner_guest.start_in_cgroup(host, "accesses", argv)
-    started.wait_for("pass 2 ")
-    yield started
-    started.kill()
+    with inner_guest.running(host, "accesses", argv, "pass 2 ") as started:
+        yield started
 
 
 def test_what_a_guest_uses_is_hot_and_the_rest_cold(host: EmulatedHost, guest: Started, figures: Figures) -> None:
