@@ -23,15 +23,21 @@ def read_claims(
         if held is None:
             return None
         pools[uuid] = {consumer: amounts.get(RESOURCE_CLASS, 0) for consumer, amounts in held.items()}
-    lent = None if remote is None or not view.lent.lenders else remote.by_consumer()
+    lent = _lent(view, remote)
     held_by_host = {host: _held(placement, view, host) for host in hosts}
     there = {host: held for host, held in held_by_host.items() if held is not None}
+    # A migration that begins or is undone meanwhile has its claim on lent memory in one of both looks.
+    lent_after = _lent(view, remote) if lent else lent
     return Claims(
         pools,
         {host: _amounts(held or {}, "MEMORY_MB") for host, held in held_by_host.items()},
-        lent,
+        None if lent is None or lent_after is None else {**lent, **lent_after},
         {host: _amounts(held, MIRROR_CLASS) for host, held in there.items()},
     )
+
+
+def _lent(view: RackView, remote: RemoteClaims | None) -> Mapping[str, int] | None:
+    return None if remote is None or not view.lent.lenders else remote.by_consumer()
 
 
 def _held(placement: Placement, view: RackView, host: str) -> Mapping[str, Mapping[str, int]] | None:

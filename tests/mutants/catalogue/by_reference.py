@@ -75,6 +75,14 @@ MUTANTS = (
         "memory cannot be handed over any more once a destination has lost its state in a migration",
     ),
     Mutant(
+        "claims_that_change_while_they_are_read",
+        "pondstack/controller/reconcile/claims.py",
+        "    lent_after = _lent(view, remote) if lent else lent\n",
+        "    lent_after = lent\n",
+        (f"{_LENT}::test_a_migration_that_changes_claims_while_they_are_read_unclaims_nothing",),
+        "a migration that begins while Placement is read has a loan count as unclaimed",
+    ),
+    Mutant(
         "lost_inheritance_stays",
         "pondstack/controller/reconcile/rules/loans.py",
         "        known += to_inherit\n",

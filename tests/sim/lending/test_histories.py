@@ -157,6 +157,15 @@ def test_what_a_destination_has_lost_stays_with_its_owner() -> None:
     assert not outcome.code, outcome.detail
 
 
+MOVED_WHILE_READ = 154000371
+"""A move began after the claims on lent memory had been read, and before those of the host where it began."""
+
+
+def test_claims_that_move_while_they_are_read_are_there() -> None:
+    outcome = run(draw(MOVED_WHILE_READ))
+    assert not outcome.code, outcome.detail
+
+
 AWAKE_FOR_A_MOMENT = 98000264
 """A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
 

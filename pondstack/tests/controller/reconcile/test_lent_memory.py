@@ -250,6 +250,38 @@ def test_a_report_of_before_its_acknowledgement_tells_nothing_of_an_heir(lent):
     assert all(age < 3600.0 for age in ages)
 
 
+@pytest.mark.parametrize("undone", [False, True], ids=["begins", "is undone"])
+def test_a_migration_that_changes_claims_while_they_are_read_unclaims_nothing(lent, monkeypatch, undone):
+    """The claims change right after lent memory was read, or right after its borrower was."""
+    (consumer, uuid), aside, read = lent.lend(), str(uuid4()), lent.placement.allocations_of
+
+    def begin():
+        lent.claim(aside, 2 * SIZE)
+        lent.drop(consumer)
+        lent.claim(consumer, 2 * SIZE, "h1")
+
+    def undo():
+        lent.drop(consumer)
+        lent.claim(consumer, 2 * SIZE)
+        lent.drop(aside)
+
+    if undone:
+        begin()
+    left = [undo if undone else begin]
+    before = lent.placement.provider_by_name("h2") if undone else PROVIDER
+
+    def read_and_change(provider):
+        found = read(provider)
+        if provider == before and left:
+            left.pop()()
+        return found
+
+    monkeypatch.setattr(lent.placement, "allocations_of", read_and_change)
+    lent.placed.reconcile(unclaimed_grace_seconds=30.0)
+    assert not left
+    assert lent.placed.reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is None
+
+
 def test_nothing_is_unclaimed_while_placement_has_no_provider(lent, monkeypatch):
     consumer, _ = lent.lend()
     lent.drop(consumer)
