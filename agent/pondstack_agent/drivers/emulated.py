@@ -32,6 +32,8 @@ DISTANCE = 20
 
 Mapped = Mapping[str, Sequence[range] | None]
 """Device path to mapped byte ranges of its memory file."""
+Tables = dict[str, Mapping[int, Permission]]
+"""Device path to its permission table, as far as it was read: it has all slices of the pool."""
 
 
 class EmulatedHostPool(HostPoolDriver):
@@ -86,7 +88,7 @@ class EmulatedHostPool(HostPoolDriver):
             if record is None:
                 return self._detach_unrecorded(allocation_uuid)
             with unheld(self._records.path(allocation_uuid)) as free:
-                if not free or (not self._is_shared(record) and _is_mapped(record, _scan([record]))):
+                if not free or (not self._is_shared(record, {}) and _is_mapped(record, _scan([record]))):
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is mapped by a process of "
                         f"host {self._host}; destroy the guest first"
@@ -99,7 +101,8 @@ class EmulatedHostPool(HostPoolDriver):
             records = self._records.all()
             strangers = self._strangers(records)
             mapped = _scan([*records.values(), *strangers])
-            known = [self._attached(record, mapped) for record in records.values()]
+            tables: Tables = {}
+            known = [self._attached(record, mapped, tables) for record in records.values()]
             running = [
                 describe(record, in_use=True, backing=FILE) for record in strangers if _is_mapped(record, mapped)
             ]
@@ -115,7 +118,7 @@ class EmulatedHostPool(HostPoolDriver):
     def heir(self, allocation_uuid: str) -> str:
         """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
         record = self._records.get(allocation_uuid)
-        entries = _permissions(record) if record is not None else []
+        entries = _permissions(record, {}) if record is not None else []
         return next((entry.heir.host for entry in entries if entry.heir and entry.tag == allocation_uuid), "")
 
     def _by_pool(self) -> dict[str, EmulatedDevice]:
@@ -138,21 +141,21 @@ class EmulatedHostPool(HostPoolDriver):
             )
         return device
 
-    def _attached(self, record: Mapping[str, Any], mapped: Mapped) -> Attached:
-        in_use = not self._is_shared(record) and _is_mapped(record, mapped)
+    def _attached(self, record: Mapping[str, Any], mapped: Mapped, tables: Tables) -> Attached:
+        in_use = not self._is_shared(record, tables) and _is_mapped(record, mapped)
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
         return describe(record, in_use=in_use, backing=FILE)
 
-    def _is_shared(self, record: Mapping[str, Any]) -> bool:
+    def _is_shared(self, record: Mapping[str, Any], tables: Tables) -> bool:
         """Tell whether another host may use the slices of a record, too, while their guest moves.
 
         Its guest may be a process of this machine, where several hosts are on one. The lock of the record tells then
         whether this host's own guest holds them: QEMU has it as long as it lives.
         """
         try:
-            entries = _permissions(record)
+            entries = _permissions(record, tables)
         except DeviceFailed:
             return False
         return any(entry.heir is not None and self._host in (entry.host, entry.heir.host) for entry in entries)
@@ -188,9 +191,12 @@ class EmulatedHostPool(HostPoolDriver):
         return False
 
 
-def _permissions(record: Mapping[str, Any]) -> list[Permission]:
-    """Return what the device says of the slices of a record; raises DeviceFailed."""
-    table = EmulatedDevice(record["device_path"]).permissions()
+def _permissions(record: Mapping[str, Any], tables: Tables) -> list[Permission]:
+    """Return what the device says of the slices of a record, and keep its table; raises DeviceFailed."""
+    path = record["device_path"]
+    if path not in tables:
+        tables[path] = EmulatedDevice(path).permissions()
+    table = tables[path]
     return [table[index] for index in indexes_of(extents_in(record)) if index in table]
 
 

@@ -10,7 +10,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg, types
 from oslo_db import options as database_options
 
-from pondstack.conf import opts
+from pondstack.conf import database, opts
 
 ROOT = Path(__file__).resolve().parents[3]
 FOREIGN = {
@@ -127,3 +127,12 @@ def test_the_samples(tmp_path):
     assert '#"memory:hosts:update"' in texts["policy.yaml.sample"]
     assert "/allocations/{uuid}" in texts["policy.yaml.sample"]
     assert "[keystone_authtoken]" in texts["pondstack.conf.sample"]
+
+
+def test_more_connections_stay_open_than_oslo_db_keeps():
+    conf = cfg.ConfigOpts()
+    database.register_opts(conf)
+    conf([], default_config_files=[])
+    [theirs] = [option for option in database_options.database_opts if option.name == "max_pool_size"]
+    [ours] = [option for _, listed in database.list_opts() for option in listed if option.name == "max_pool_size"]
+    assert conf.database.max_pool_size == ours.default == database.POOL_SIZE > theirs.default
