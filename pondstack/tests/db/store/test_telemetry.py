@@ -4,11 +4,11 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import TelemetryRow
-from pondstack.db.store.telemetry import LATE_SECONDS, Retention, Telemetry
+from pondstack.db.store.telemetry import LATE_SECONDS, Retention, Telemetry, _oldest
 from pondstack.rpc.wire import Sample
 
 VM = str(uuid4())
@@ -135,3 +135,20 @@ def test_the_history_is_read_newest_first(telemetry, reader):
     periods = reader.telemetry(VM, history="periods")
     assert [item.mean for item in periods] == [2.0, 1.0, 0.0]
     assert {item.period_seconds for item in periods} == {PERIOD}
+
+
+def test_the_oldest_sample_is_found_without_reading_the_others(mariadb_migrated_url):
+    """Else the query outlives [database] answer_seconds once there are some millions, and nothing is ever tidied."""
+    database = Database.from_url(mariadb_migrated_url)
+    Telemetry(database, lambda: Retention(3600, PERIOD, 7200)).write("h1", [sample(1.0, age) for age in range(2000)])
+
+    def read(session):
+        session.execute(text("FLUSH STATUS"))
+        oldest = session.execute(_oldest(0)).scalar_one()
+        counted = session.execute(text("SHOW SESSION STATUS LIKE 'Handler_read%'")).all()
+        return oldest, sum(int(count) for _, count in counted)
+
+    oldest, touched = database.read(read)
+    assert oldest == min(row.taken_at for row in rows(database))
+    assert touched < 20
+    database.dispose()
