@@ -7,8 +7,8 @@ from oslo_db import options
 
 GROUP = "database"
 POOL_SIZE = 20
-"""Connections that stay open: as many transactions as a busy leader has at a time. oslo.db's own 5 had it open one for
-most transactions, for which PyMySQL reads all certificates of the system: 4 of 10 of its processor seconds."""
+"""Connections that stay open: as many transactions as a busy leader has at a time. With oslo.db's own 5 it opens one
+for most of them, for which PyMySQL reads all certificates of the system."""
 
 OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt(

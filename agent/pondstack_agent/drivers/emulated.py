@@ -32,8 +32,8 @@ DISTANCE = 20
 
 Mapped = Mapping[str, Sequence[range] | None]
 """Device path to mapped byte ranges of its memory file."""
-Tables = dict[str, Mapping[int, Permission]]
-"""Device path to its permission table, as far as it was read: it has all slices of the pool."""
+Tables = Mapping[str, Mapping[int, Permission]]
+"""Device path to its permission table, which has all slices of the pool; empty where it cannot be looked at."""
 
 
 class EmulatedHostPool(HostPoolDriver):
@@ -88,7 +88,7 @@ class EmulatedHostPool(HostPoolDriver):
             if record is None:
                 return self._detach_unrecorded(allocation_uuid)
             with unheld(self._records.path(allocation_uuid)) as free:
-                if not free or (not self._is_shared(record, {}) and _is_mapped(record, _scan([record]))):
+                if not free or (not self._is_shared(record, _tables([record])) and _is_mapped(record, _scan([record]))):
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is mapped by a process of "
                         f"host {self._host}; destroy the guest first"
@@ -101,7 +101,7 @@ class EmulatedHostPool(HostPoolDriver):
             records = self._records.all()
             strangers = self._strangers(records)
             mapped = _scan([*records.values(), *strangers])
-            tables: Tables = {}
+            tables = _tables(records.values())
             known = [self._attached(record, mapped, tables) for record in records.values()]
             running = [
                 describe(record, in_use=True, backing=FILE) for record in strangers if _is_mapped(record, mapped)
@@ -118,7 +118,7 @@ class EmulatedHostPool(HostPoolDriver):
     def heir(self, allocation_uuid: str) -> str:
         """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
         record = self._records.get(allocation_uuid)
-        entries = _permissions(record, {}) if record is not None else []
+        entries = _entries(record, EmulatedDevice(record["device_path"]).permissions()) if record is not None else []
         return next((entry.heir.host for entry in entries if entry.heir and entry.tag == allocation_uuid), "")
 
     def _by_pool(self) -> dict[str, EmulatedDevice]:
@@ -154,10 +154,7 @@ class EmulatedHostPool(HostPoolDriver):
         Its guest may be a process of this machine, where several hosts are on one. The lock of the record tells then
         whether this host's own guest holds them: QEMU has it as long as it lives.
         """
-        try:
-            entries = _permissions(record, tables)
-        except DeviceFailed:
-            return False
+        entries = _entries(record, tables[record["device_path"]])
         return any(entry.heir is not None and self._host in (entry.host, entry.heir.host) for entry in entries)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
@@ -191,12 +188,19 @@ class EmulatedHostPool(HostPoolDriver):
         return False
 
 
-def _permissions(record: Mapping[str, Any], tables: Tables) -> list[Permission]:
-    """Return what the device says of the slices of a record, and keep its table; raises DeviceFailed."""
-    path = record["device_path"]
-    if path not in tables:
-        tables[path] = EmulatedDevice(path).permissions()
-    table = tables[path]
+def _tables(records: Iterable[Mapping[str, Any]]) -> Tables:
+    """Return the permission tables of the records' devices, each read once."""
+    found: dict[str, Mapping[int, Permission]] = {}
+    for path in {record["device_path"] for record in records}:
+        try:
+            found[path] = EmulatedDevice(path).permissions()
+        except DeviceFailed:
+            found[path] = {}
+    return found
+
+
+def _entries(record: Mapping[str, Any], table: Mapping[int, Permission]) -> list[Permission]:
+    """Return what a device's table says of the slices of a record."""
     return [table[index] for index in indexes_of(extents_in(record)) if index in table]
 
 

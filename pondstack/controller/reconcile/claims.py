@@ -23,15 +23,15 @@ def read_claims(
         if held is None:
             return None
         pools[uuid] = {consumer: amounts.get(RESOURCE_CLASS, 0) for consumer, amounts in held.items()}
-    lent = _lent(view, remote)
+    before = _lent(view, remote)
     held_by_host = {host: _held(placement, view, host) for host in hosts}
     there = {host: held for host, held in held_by_host.items() if held is not None}
     # A migration that begins or is undone meanwhile has its claim on lent memory in one of both looks.
-    lent_after = _lent(view, remote) if lent else lent
+    after = _lent(view, remote)
     return Claims(
         pools,
         {host: _amounts(held or {}, "MEMORY_MB") for host, held in held_by_host.items()},
-        None if lent is None or lent_after is None else {**lent, **lent_after},
+        None if before is None or after is None else {**before, **after},
         {host: _amounts(held, MIRROR_CLASS) for host, held in there.items()},
     )
 

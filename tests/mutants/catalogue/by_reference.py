@@ -6,7 +6,7 @@ _LEDGER = "pondstack/tests/ledger/test_inheritance.py"
 _LENDERS = "pondstack/tests/controller/lending/test_lenders.py"
 _MOVES = "rdma/tests/data_plane/attached/test_handover_by_reference.py"
 _RULES = "pondstack/tests/controller/reconcile/rules/test_loans.py"
-_LENT = "pondstack/tests/controller/reconcile/test_lent_memory.py"
+_INHERITED = "pondstack/tests/controller/reconcile/test_inherited_memory.py"
 _TABLE = "agent/tests/lending/test_buffer_table.py"
 
 MUTANTS = (
@@ -77,9 +77,9 @@ MUTANTS = (
     Mutant(
         "claims_that_change_while_they_are_read",
         "pondstack/controller/reconcile/claims.py",
-        "    lent_after = _lent(view, remote) if lent else lent\n",
-        "    lent_after = lent\n",
-        (f"{_LENT}::test_a_migration_that_changes_claims_while_they_are_read_unclaims_nothing",),
+        "    after = _lent(view, remote)\n",
+        "    after = before\n",
+        (f"{_INHERITED}::test_a_migration_that_changes_claims_while_they_are_read_unclaims_nothing",),
         "a migration that begins while Placement is read has a loan count as unclaimed",
     ),
     Mutant(
@@ -103,7 +103,7 @@ MUTANTS = (
         "pondstack/db/store/buffers.py",
         "values(changed_at=now_seconds())",
         "values(changed_at=buffers.c.changed_at)",
-        (f"{_LENT}::test_a_report_of_before_its_acknowledgement_tells_nothing_of_an_heir",),
+        (f"{_INHERITED}::test_a_report_of_before_its_acknowledgement_tells_nothing_of_an_heir",),
         "the same",
     ),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS = (
         "pondstack/controller/reconcile/applier.py",
         "self._end_inheritance(allocation_uuid, only) or asked",
         "asked",
-        (_LENT,),
+        (_INHERITED,),
         "the same",
     ),
     Mutant(

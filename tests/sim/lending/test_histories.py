@@ -106,6 +106,14 @@ TWO_KEYS = (130016220, 151000877)
 """Of a guest that had moved, or had not after all, two hosts had keys: the last to let go was given the buffer next."""
 
 
+LOST_ITS_INHERITANCE = 152003600
+"""A destination lost its state after it had acknowledged what it was to inherit of a lender that slept."""
+
+
+MOVED_WHILE_READ = 154000371
+"""A move began after the claims on lent memory had been read, and before those of the host where it began."""
+
+
 @pytest.mark.parametrize(
     "seed",
     [
@@ -116,6 +124,8 @@ TWO_KEYS = (130016220, 151000877)
         *HEIRS_FOR_GOOD,
         ANOTHERS_REASON,
         *TWO_KEYS,
+        LOST_ITS_INHERITANCE,
+        MOVED_WHILE_READ,
     ],
 )
 def test_a_guest_that_moves_keeps_its_keys(seed: int) -> None:
@@ -145,24 +155,6 @@ NEW_LEADER = 152002871
 @pytest.mark.parametrize("seed", [COME_MEANWHILE, LENT_MEANWHILE, ASKED_TWICE, LENDS_NO_MORE, NEW_LEADER])
 def test_what_a_loan_lacks_is_asked_for_once(seed: int) -> None:
     outcome = run(draw(seed))
-    assert not outcome.code, outcome.detail
-
-
-LOST_ITS_INHERITANCE = 152003600
-"""A destination lost its state after it had acknowledged what it was to inherit of a lender that slept."""
-
-
-def test_what_a_destination_has_lost_stays_with_its_owner() -> None:
-    outcome = run(draw(LOST_ITS_INHERITANCE))
-    assert not outcome.code, outcome.detail
-
-
-MOVED_WHILE_READ = 154000371
-"""A move began after the claims on lent memory had been read, and before those of the host where it began."""
-
-
-def test_claims_that_move_while_they_are_read_are_there() -> None:
-    outcome = run(draw(MOVED_WHILE_READ))
     assert not outcome.code, outcome.detail
 
 
