@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pondstack.devices.emulated import create_device
+from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.emulated_files import MEMORY
 from pondstack.domain.errors import DeviceFailed, HostUnusable, NotFound
 from pondstack.domain.model import Extent
@@ -31,6 +31,24 @@ def test_the_driver_that_reaches_the_pool_attaches(two, driver, make_grant) -> N
     assert two.detach(grant.allocation_uuid) is False
     with pytest.raises(NotFound):
         two.backings(grant.allocation_uuid)
+
+
+def test_a_look_reads_a_devices_table_as_often_whatever_is_attached(driver, make_grant, monkeypatch) -> None:
+    """A table has all slices of a pool, and an agent looks several times a second."""
+    reads, read = [], EmulatedDevice.permissions
+    monkeypatch.setattr(EmulatedDevice, "permissions", lambda self: reads.append(self.path) or read(self))
+
+    def reads_of_a_look() -> int:
+        reads.clear()
+        driver.attached()
+        return len(reads)
+
+    counts = []
+    for index in range(4):
+        driver.attach(make_grant(Extent(index, 1)))
+        counts.append(reads_of_a_look())
+    assert len(driver.attached()) == 4
+    assert len(set(counts)) == 1
 
 
 @pytest.mark.parametrize("at", [0, 12345, MIB - 1], ids=["first byte", "middle", "last byte"])
