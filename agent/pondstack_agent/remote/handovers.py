@@ -26,7 +26,9 @@ _BACK_SECONDS = 20.0
 _RETRY_SECONDS = 0.02
 """Between two looks whether QEMU has its memory: libvirt goes on meanwhile."""
 _MEMORY_SECONDS = 30.0
-_NO_MEMORY = "no shared writable mapping"
+_STARTS = ("no shared writable mapping", "was not started with -uuid")
+"""What the data plane says of a guest's process that has no memory yet, or no command line: between two programs that
+it becomes in turn, such as a shim around QEMU and QEMU, a process has none for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class Handovers:
             try:
                 self._plane().attach(guest, pid, found.memory, mine.mirror, local_mib, self._pager, origin)
             except DataPlaneRefused as error:
-                if _NO_MEMORY not in error.message or self._clock() > ends:
+                if self._clock() > ends or not any(text in error.message for text in _STARTS):
                     raise
                 self._sleep(_RETRY_SECONDS)
             else:

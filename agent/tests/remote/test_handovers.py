@@ -1,5 +1,6 @@
 """What the agent decides of hand-overs, over a data plane that is played; test_moving_guest.py has a real guest."""
 
+import contextlib
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, NotFound
+from pondstack_agent.data_plane.errors import DataPlaneRefused
 from pondstack_agent.data_plane.views import HandoverView
 from pondstack_agent.remote.handovers import HandoverLimits, abandoned
 from pondstack_agent.remote.records import State
@@ -158,6 +160,35 @@ def test_who_is_not_expected(empty: RemoteHost) -> None:
     empty.calls.extend(consumer_uuid=CONSUMER, memory_mib=MEMORY, local_mib=LOCAL)
     with pytest.raises(Conflict, match="cannot come again"):
         empty.calls.expect_guest(consumer_uuid=CONSUMER)
+
+
+@pytest.mark.parametrize(
+    ("says", "comes"),
+    [
+        ("process 4711 was not started with -uuid 1", True),
+        ("no shared writable mapping with memfd", True),
+        ("process 4711 has ended", False),
+    ],
+)
+def test_a_process_that_is_starting_is_waited_for(
+    empty: RemoteHost, monkeypatch: pytest.MonkeyPatch, says: str, comes: bool
+) -> None:
+    """A shim around QEMU becomes QEMU: the data plane may look before that has a command line, or its memory."""
+    empty.calls.expect_guest(consumer_uuid=CONSUMER)
+    origin = {"host": "192.0.2.1", "port": 7601, "public": PUBLIC}
+    empty.calls.receive_guest(consumer_uuid=CONSUMER, **SIZES, origin=origin)
+    empty.data_plane.boot(CONSUMER, MEMORY)
+    attach, looks = empty.data_plane.attach, iter([says, says, ""])
+
+    def attach_later(*arguments: Any) -> Any:
+        if refusal := next(looks):
+            raise DataPlaneRefused(refusal)
+        return attach(*arguments)
+
+    monkeypatch.setattr(empty.data_plane, "attach", attach_later)
+    with contextlib.nullcontext() if comes else pytest.raises(DataPlaneRefused, match=says):
+        empty.remote.moves._attach(CONSUMER, 4711)
+    assert (CONSUMER in empty.data_plane.served) is comes
 
 
 def test_a_guest_that_came_is_never_attached_as_if_it_had_been_here(host: RemoteHost) -> None:
