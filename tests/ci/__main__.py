@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ci.judge import entry, judge
+from tests.fixtures.nights import WHOLE_RUN
 from tests.fixtures.outcomes import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,7 @@ def run(arguments: Sequence[str], workers: str) -> dict[str, Any]:
         path = Path(folder, "outcomes.json")
         command = [sys.executable, "-m", "pytest", "-n", workers, *arguments]
         environment = {name: value for name, value in os.environ.items() if name != NO_BYTE_CODE}
-        done = subprocess.run(command, cwd=ROOT, env={**environment, VARIABLE: str(path)}, check=False)
+        done = subprocess.run(command, cwd=ROOT, env={**environment, WHOLE_RUN: "1", VARIABLE: str(path)}, check=False)
         if done.returncode not in (0, 1, NO_TESTS) or not path.exists():
             return {}
         found: dict[str, Any] = json.loads(path.read_text())

@@ -12,7 +12,7 @@ from nova.tests.functional import integrated_helpers
 from pondstack_rack.wait import Deadline
 from tests.functional import idle_threads
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 """Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
 WAIT_SECONDS = 60.0
 """How long they look before a test fails."""
