@@ -27,6 +27,9 @@ from pondstack.telemetry.mitigation_events import MitigatedGuests
 from pondstack.telemetry.transition_events import Transitions
 from pondstack.telemetry.versioned import FailedGuests
 
+TIDY_ANSWER_SECONDS = 30.0
+"""What the database may take for one statement that tidies what was measured."""
+
 
 def since_boot() -> float:
     """Return seconds by a clock that goes on while this process, or the whole machine, is stopped."""
@@ -67,9 +70,13 @@ class ControllerResources:
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.bus = rpc.get_controller_transport(conf)
-        self.telemetry = Telemetry(self.database, self._retention)
+        # What a rack measured in an hour is summed up in one statement, for which nobody waits.
+        patience = max(TIDY_ANSWER_SECONDS, conf.database.answer_seconds)
+        self._tidying_database = Database.from_conf(conf, answer_seconds=patience)
+        self.telemetry = Telemetry(self.database, self._retention, self._tidying_database)
         self.host_telemetry = HostTelemetry(self.database, lambda: int(conf.telemetry.keep_host_samples_seconds))
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
+        self.measured = (self.telemetry, self.host_telemetry, self.history)
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None
         self.sealer = sealer_of(conf)
@@ -97,5 +104,5 @@ class ControllerResources:
         self.notify_mitigated.close()
         self.notify_transition.close()
         self._lease_watch.close()
-        self._lease_database.dispose()
-        self.database.dispose()
+        for database in (self._lease_database, self._tidying_database, self.database):
+            database.dispose()

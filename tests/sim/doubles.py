@@ -51,9 +51,10 @@ class SimResources:
         self.bus = SimpleNamespace(
             border=None, revoked=dict, server=lambda target, endpoints: SimServer(rack, target, endpoints)
         )
-        self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
-        self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
-        self.host_telemetry = SimpleNamespace(write=lambda _host, _readings: None, tidy=lambda: None)
+        self.telemetry = SimpleNamespace(write=lambda _host, _samples: None)
+        self.history = SimpleNamespace(record=lambda _facts: None)
+        self.host_telemetry = SimpleNamespace(write=lambda _host, _readings: None)
+        self.measured = ()
         self.nova = self.servers = None
         self.sealer = None if rack.lent is None else rack.lent.sealer()
         if rack.plans is not None:

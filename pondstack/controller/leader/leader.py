@@ -1,7 +1,7 @@
 """A controller that leads: what one epoch's leader does, from its promotion until it is torn down.
 
-Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one for Nova, and those of
-its parts (pondstack.controller.leader.parts).
+Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one that
+tidies what was measured, one for Nova, and those of its parts (pondstack.controller.leader.parts).
 """
 
 import threading
@@ -58,7 +58,7 @@ class Leader:
         self.sleeps, self.consolidation = self._parts.sleeps, self._parts.consolidation
         self._lock = threading.Lock()
         self._servers: list[Any] = []
-        self._periodic: Any = None
+        self._workers: list[periodics.PeriodicWorker] = []
 
     def _check(self) -> None:
         """Raise NotLeader unless the candidate leads, under this epoch, and is sure of it."""
@@ -107,12 +107,15 @@ class Leader:
         if self._closing.is_set():
             return
         self._parts.start()
-        periodic = self._make_periodic()
+        workers = {"reconciler": self._make_rounds()}
+        if self._resources.measured:
+            workers["tidying"] = self._make_tidying()
         with self._lock:
             if self._closing.is_set():
                 return
-            self._periodic = periodic
-        threading.Thread(target=periodic.start, name="reconciler", daemon=True).start()
+            self._workers = list(workers.values())
+        for name, worker in workers.items():
+            threading.Thread(target=worker.start, name=name, daemon=True).start()
         if self._conf.nova.notifications:
             listener = start_listener(
                 self._conf, self.reconciler.hint, self._resources.history.record, self._parts.consolidation.unplaced
@@ -120,7 +123,7 @@ class Leader:
             if listener is not None:
                 self._add_server(listener)
 
-    def _make_periodic(self) -> Any:
+    def _make_rounds(self) -> periodics.PeriodicWorker:
         group = self._conf.controller
 
         @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
@@ -139,11 +142,18 @@ class Leader:
             keep_seconds = (group.operations_keep_seconds, *ended)
             self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._parts.planner.tidy)
-            self._guarded(self._resources.telemetry.tidy)
-            self._guarded(self._resources.host_telemetry.tidy)
-            self._guarded(self._resources.history.tidy)
 
         return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])
+
+    def _make_tidying(self) -> periodics.PeriodicWorker:
+        """Of what was measured: it is rows by the million, so that no round waits for it."""
+
+        @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
+        def tidy() -> None:
+            for store in self._resources.measured:
+                self._guarded(store.tidy)
+
+        return periodics.PeriodicWorker([(tidy, (), {})])
 
     def _guarded(self, task: Callable[[], Any]) -> None:
         if self._closing.is_set():
@@ -167,8 +177,9 @@ class Leader:
             server.stop()
         for server in self._servers:
             server.wait()
-        if self._periodic is not None:
-            self._periodic.stop()
-            self._periodic.wait()
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.wait()
         self._parts.stop()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

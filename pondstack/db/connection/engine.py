@@ -16,6 +16,8 @@ T = TypeVar("T")
 WRITE = "pondstack_write"
 IDLE_TRANSACTION_SECONDS = 1
 """The least that MariaDB takes; our transactions wait for nobody between two statements."""
+GIVEN_UP = 2.0
+"""After so many times its limit a statement has no client any more."""
 
 
 class Database:
@@ -53,6 +55,8 @@ class Database:
         else:
             database_hosts.Servers(engine, chosen, timeouts.Limits(connect_seconds, answer_seconds))
             _bound_idle_transactions(engine)
+            if answer_seconds is not None:
+                _bound_statements(engine, answer_seconds)
         return cls(engine, retry_seconds)
 
     @classmethod
@@ -145,6 +149,28 @@ def _bound_idle_transactions(engine: Engine) -> None:
     def _on_connect(connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute(statement.format(IDLE_TRANSACTION_SECONDS * units))
+        connection.commit()
+
+
+_STATEMENT_LIMIT = {
+    # MySQL has it for SELECT only.
+    "mysql": "SET SESSION /*M! max_statement_time = {seconds:g} *//*!80000 max_execution_time = {milliseconds:.0f} */",
+    "postgresql": "SET statement_timeout = {milliseconds:.0f}",
+}
+
+
+def _bound_statements(engine: Engine, answer_seconds: float) -> None:
+    """Have the server end a statement that nobody waits for any more: each try would leave one behind that goes on.
+
+    Later than its client gives up, so that what becomes of the transaction is known in one way only.
+    """
+    seconds = GIVEN_UP * answer_seconds
+    statement = _STATEMENT_LIMIT[engine.dialect.name].format(seconds=seconds, milliseconds=seconds * 1000)
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
         connection.commit()
 
 

@@ -52,8 +52,10 @@ class Retention:
 class Telemetry:
     """Writes and tidies the samples. Thread-safe; raises Unavailable when the database does not answer in time."""
 
-    def __init__(self, database: Database, keeping: Callable[[], Retention]) -> None:
+    def __init__(self, database: Database, keeping: Callable[[], Retention], tidying: Database | None = None) -> None:
+        """`tidying`: the same database with more time for each statement, for tidy()."""
         self._database = database
+        self._tidying = tidying or database
         self._keeping = keeping
 
     def write(self, host: str, samples: Sequence[Sample]) -> None:
@@ -69,11 +71,11 @@ class Telemetry:
         """Sum up the periods that are complete, forget what is old."""
         keeping = self._keeping()
         try:
-            while self._database.write(lambda session: sum_up(session, keeping.period_seconds)):
+            while self._tidying.write(lambda session: sum_up(session, keeping.period_seconds)):
                 pass
         except DBDuplicateEntry:
             LOG.info("Another controller has summed up the same periods")
-        self._database.write(lambda session: _prune(session, keeping))
+        self._tidying.write(lambda session: _prune(session, keeping))
 
 
 def records(

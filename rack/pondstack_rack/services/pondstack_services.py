@@ -19,7 +19,7 @@ from pondstack_agent.lending.program import LENDER
 from pondstack_agent.power.program import WAKER
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
-from pondstack_rack.layout import Layout, RackError, program
+from pondstack_rack.layout import Layout, RackError, Sizes, program
 from pondstack_rack.processes import plain, rpc, run, wsgi
 from pondstack_rack.services import broker_users, database, keystone, tcg_qemu
 from pondstack_rack.wait import wait_until
@@ -172,14 +172,21 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
             "host_traces": layout.host_traces,
         }
         real = host in layout.libvirt_hosts
-        # A made-up look costs nothing, and guests of fake computes live for seconds.
         own["bus"] = broker_users.url(layout, Identity(Role.AGENT, host))
-        own |= {"guests": "libvirt", "look_seconds": 15} if real else {"guests": "synthetic", "look_seconds": 3}
+        own |= {"guests": "libvirt" if real else "synthetic", "look_seconds": _look_seconds(layout, real)}
         (layout.host(host) / MIRRORS).mkdir(exist_ok=True, mode=0o700)
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
     for name in ("qemu-pond", "qemu-tcg"):
         config.write(layout.bin / name, config.render(f"{name}.sh", values), mode=0o700)
+
+
+def _look_seconds(layout: Layout, real: bool) -> int:
+    """Return how often an agent looks at its guests. Those of fake computes live for seconds, in a small rack.
+
+    Hundreds of them, of which a dozen rows are written each time, would have the machine do little else.
+    """
+    return 15 if real or layout.sizes.fakes > Sizes().fakes else 3
 
 
 def lender_processes(layout: Layout) -> list[int]:

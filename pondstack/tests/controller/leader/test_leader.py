@@ -1,6 +1,8 @@
-"""What a leader refuses once its epoch has ended, whoever leads then."""
+"""What a leader refuses once its epoch has ended, whoever leads then; which of its work waits for which."""
 
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +12,8 @@ from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.errors import NotLeader
 from pondstack.ha.candidate import Candidate
 from pondstack.tests.controller.node.test_node import Nodes
+
+DEADLINE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -51,3 +55,24 @@ def test_requests_of_an_old_epoch_are_refused_though_the_same_controller_leads_a
         pytest.fail("it is of the epoch before")
     with Leader(resources, candidate, 2).gate.passing():
         pass
+
+
+def test_no_round_waits_for_what_was_measured(resources, candidate) -> None:
+    """To sum it up may take as long as a database likes."""
+    rounds, tidied, over = threading.Event(), threading.Event(), threading.Event()
+
+    def tidy() -> None:
+        tidied.set()
+        over.wait(DEADLINE_SECONDS)
+
+    resources.measured = (SimpleNamespace(tidy=tidy),)
+    leader = Leader(resources, candidate, 1)
+    leader.reconciler.run = rounds.set
+    leader.open()
+    try:
+        assert tidied.wait(DEADLINE_SECONDS)
+        assert rounds.wait(DEADLINE_SECONDS)
+        assert not over.is_set()
+    finally:
+        over.set()
+        leader.close()

@@ -143,6 +143,28 @@ def test_an_answer_that_does_not_come_is_an_unknown_outcome(url):
 
 
 @pytest.mark.functional
+def test_a_statement_that_was_given_up_ends_in_the_server_too(url):
+    impatient, patient = Database.from_url(url, 0, answer_seconds=1.0), Database.from_url(url, 0)
+    dialect = impatient.engine.dialect.name
+    listed = {
+        "mysql": "SELECT COUNT(*) FROM information_schema.processlist WHERE info = '{}'",
+        "postgresql": "SELECT COUNT(*) FROM pg_stat_activity WHERE query = '{}' AND state = 'active'",
+    }
+    endless = SLEEP[dialect].replace("20", "600")
+    under_way = text(listed[dialect].format(endless))
+
+    def running():
+        return patient.read(lambda session: session.execute(under_way).scalar_one())
+
+    with pytest.raises(Unavailable):
+        impatient.read(lambda session: session.execute(text(endless)))
+    assert running()
+    assert wait_until(lambda: not running(), 60)
+    for database in (impatient, patient):
+        database.dispose()
+
+
+@pytest.mark.functional
 def test_other_connections_of_the_process_wait_as_ever(postgresql, postgresql_url):
     """psycopg2's wait function is the whole process's."""
     Database.from_url(postgresql_url, 0, answer_seconds=0.1).dispose()
