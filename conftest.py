@@ -29,6 +29,7 @@ if not os.path.exists(f"/proc/{os.getpgrp()}"):
     os.setpgrp()
 
 pytest_plugins = [
+    "tests.fixtures.checked_schemas",
     "tests.fixtures.servers",
     "tests.fixtures.marks",
     "tests.fixtures.tiers",
