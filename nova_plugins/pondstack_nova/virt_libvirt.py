@@ -9,7 +9,7 @@ from typing import Any
 import nova.conf
 import nova.context
 from nova import exception
-from nova.virt.libvirt import driver
+from nova.virt.libvirt import driver, migration
 from nova.virt.libvirt import utils as libvirt_utils
 from oslo_log import log as logging
 
@@ -161,10 +161,18 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
             guest = _RewrittenGuest(guest, znuma.leave)
         if remote_mib_of(instance):
             guest = _RewrittenGuest(guest, remote_node.keep_memfd)
-        self._pond_leave_out(guest, instance)
-        return super()._live_migration_operation(
-            context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
-        )
+        try:
+            self._pond_leave_out(guest, instance)
+            return super()._live_migration_operation(
+                context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
+            )
+        except Exception as error:
+            # Who watches the migration decides by this, too, and undoes one whose guest is here. Then it looks for an
+            # exception of this thread: with one, Nova would have the server in ERROR, though it runs on.
+            if migration.find_job_type(guest, instance) != migration.libvirt.VIR_DOMAIN_JOB_FAILED:
+                raise
+            LOG.error("The live migration failed, its guest stays here: %s", error, instance=instance)
+            return None
 
     # The host's memory: pool nodes are Placement's pool inventory, never the host's.
 

@@ -204,7 +204,9 @@ class NovaWithLibvirt(NovaWithAgents):
             del flags
             if test.fail_migration:
                 domain.fail_job()
-                return
+                raise fakelibvirt.make_libvirtError(
+                    fakelibvirt.libvirtError, "migration failed", error_code=fakelibvirt.VIR_ERR_OPERATION_FAILED
+                )
             target = next(host for host in test.hosts if host in destination)
             test.connection(target).createXML(params["destination_xml"], "")
             domain.complete_job()

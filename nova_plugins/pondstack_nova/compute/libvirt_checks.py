@@ -112,6 +112,13 @@ def migrate_takes_the_xml() -> None:
     checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
 
 
+def failed_moves_are_undone_first() -> None:
+    """Of a migration whose thread has ended, find_job_type(guest, instance) tells whether the guest is still here."""
+    checks.uses(Driver._live_migration_monitor, "find_job_type", "done")
+    here = migration.find_job_type(Mock(is_active=Mock(return_value=True)), Mock(), logging_ok=False)
+    expect(here == migration.libvirt.VIR_DOMAIN_JOB_FAILED, f"of a guest that is here it says {here}")
+
+
 def what_is_stored() -> None:
     """Resume goes by the domain that libvirt has, a managed save by its image, unrescue by a file beside the disks."""
     checks.uses(Driver.resume, "_get_existing_domain_xml")
@@ -149,6 +156,7 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._get_volume_config", volumes_have_a_cache_mode),
     ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
+    ("nova.virt.libvirt.migration.find_job_type", failed_moves_are_undone_first),
     ("nova.objects.ComputeNode.get_by_host_and_nodename", compute_nodes_are_found),
 ]
 

@@ -73,6 +73,11 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
     (f"{LIBVIRT}._create_guest", (driver.LibvirtDriver, "_create_guest_with_network", nothing)),
     (f"{LIBVIRT}._get_volume_config", (driver.LibvirtDriver, "_get_volume_config", nothing)),
     ("nova.virt.libvirt.migration._update_numa_xml", (migration, "_update_numa_xml", _pins_all)),
+    ("nova.virt.libvirt.migration.find_job_type", (driver.LibvirtDriver, "_live_migration_monitor", nothing)),
+    (
+        "nova.virt.libvirt.migration.find_job_type",
+        (migration, "find_job_type", lambda guest, instance, logging_ok=True: 3),  # noqa: ARG005
+    ),
     (
         "nova.objects.ComputeNode.get_by_host_and_nodename",
         (objects.ComputeNode, "get_by_host_and_nodename", classmethod(lambda _cls, _context, _node: None)),

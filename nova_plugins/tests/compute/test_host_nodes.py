@@ -1,11 +1,12 @@
 """Pool nodes of a host are told from its own by the kernel, whatever libvirt knows, and kept out of what it offers."""
 
 import shutil
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from nova.compute import provider_tree
@@ -175,3 +176,13 @@ def test_they_move_without_this_hosts_nodes(pond: Any, topology: Any, kept: bool
     with patch.object(driver.LibvirtDriver, "_live_migration_operation", operation):
         pond._live_migration_operation(None, instance, "there", False, {}, guest)
     assert ("numatune" in moved[0]) is kept
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_nova_hears_of_a_failed_move_where_the_guest_is_gone(pond: Any, stays: bool) -> None:
+    """Where it is here, the migration is undone, and an exception would have its server in ERROR afterwards."""
+    guest = SimpleNamespace(get_xml_desc=lambda: "<domain/>", is_active=lambda: stays)
+    instance = SimpleNamespace(uuid="guest", flavor=SimpleNamespace(extra_specs={}), numa_topology=None)
+    failed = patch.object(driver.LibvirtDriver, "_live_migration_operation", Mock(side_effect=OSError("it failed")))
+    with failed, nullcontext() if stays else pytest.raises(OSError, match="it failed"):
+        assert pond._live_migration_operation(None, instance, "there", False, {}, guest) is None
