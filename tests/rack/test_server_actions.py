@@ -1,6 +1,10 @@
-"""Actions on zNUMA guests that only real libvirt and QEMU show: several at once, suspend and resume, snapshot."""
+"""Actions on zNUMA guests that only real libvirt and QEMU show: several at once, suspend, snapshot, failed moves."""
 
+import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,6 +98,37 @@ def test_a_snapshot_of_a_running_guest(rack: Rack, boot: Callable[[int], list[An
         assert facts.ledger["extents"] == before.ledger["extents"]
     finally:
         admin.image.delete_image(picture)
+
+
+def test_a_live_migration_whose_destination_dies(rack: Rack, boot: Callable[[int], list[Any]]) -> None:
+    """Nova undoes it: the guest goes on where it was, with its memory, and its server is not left in ERROR."""
+    admin = rack.connection()
+    (server,) = boot(1)
+    first = beat(admin, server.id, 3)
+    before = demo.look(rack.layout, admin, server.id)
+    admin.compute.live_migrate_server(server.id, host=None, block_migration="auto")
+    assert wait_until(lambda: _kill_arrival(server.id), GUEST_SECONDS, 0.05), "no QEMU waited for it anywhere"
+    assert wait_until(lambda: admin.compute.get_server(server.id).task_state is None, GUEST_SECONDS, 0.5)
+    last = beat(admin, server.id, first["count"])["count"]
+    after = beat(admin, server.id, last + 3)
+    assert after["errors"] == 0, "the guest read something else from its pool memory than it had written"
+    # Looked at now: Nova has it ACTIVE while it undoes the migration, and says only then what became of it.
+    found = admin.compute.get_server(server.id)
+    assert (found.status, found.hypervisor_hostname) == ("ACTIVE", before.host), found.fault
+    facts = demo.look(rack.layout, admin, server.id)
+    assert demo.check(facts) == []
+    assert facts.ledger["extents"] == before.ledger["extents"]
+
+
+def _kill_arrival(server: str) -> bool:
+    """Kill the process that waits for a guest's migration; returns whether there was one."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if b"-incoming" in words and server.encode() in words:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+                return True
+    return False
 
 
 def _becomes(connection: Any, server: str, status: str) -> None:
