@@ -1,7 +1,7 @@
 """Deaths in the middle of live migrations of a guest with remote memory, on the rack of all tests.
 
-By day two: of each data plane, at the moment when all depends on it. By night others, from a new seed. More of them, on
-a rack of their own: `make robustness MOVES=20 SEED=1`.
+Three: of each data plane, at the moment when all depends on it, and an abort. By night others, from a new seed. More of
+them, on a rack of their own: `make robustness MOVES=20 SEED=1`.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ from tests.robustness.moves.run import Runner
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(3600)]
 
-BY_DAY = [
+FIRST = [
     Kill(0, Step.FETCHING, Victim.SOURCE_PLANE, Act.KILL, wait_seconds=0.0, away_seconds=1.0),
     Kill(1, Step.CONNECTED, Victim.DESTINATION_PLANE, Act.KILL, wait_seconds=0.0, away_seconds=1.0),
+    Kill(2, Step.CONNECTED, Victim.OPERATOR, Act.ABORT, wait_seconds=0.0, away_seconds=0.0),
 ]
 BY_NIGHT = 8
 
@@ -41,8 +42,8 @@ def judge(rack: Rack, processes: Processes, plan: list[Kill], number: int) -> No
     assert any(item.end for item in found.outcomes), "no step was met"
 
 
-def test_a_data_plane_dies_at_either_end(rack: Rack, processes: Processes) -> None:
-    judge(rack, processes, BY_DAY, 0)
+def test_a_data_plane_dies_at_either_end_and_an_abort(rack: Rack, processes: Processes) -> None:
+    judge(rack, processes, FIRST, 0)
 
 
 @pytest.mark.night
