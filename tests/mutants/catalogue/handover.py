@@ -25,6 +25,14 @@ MUTANTS = (
         "the source takes pages away while its destination fetches them",
     ),
     Mutant(
+        "starting_guests_refused",
+        f"{_REMOTE}/handovers.py",
+        '("no shared writable mapping", "was not started with -uuid")',
+        '("no shared writable mapping",)',
+        (f"{_TESTS}::test_a_process_that_is_starting_is_waited_for",),
+        "on a busy host a guest behind a shim does not arrive, and its migration fails",
+    ),
+    Mutant(
         "memory_copied_by_qemu",
         f"{_REMOTE}/handovers.py",
         "        if not self._find(guest, pid=extension.pid).is_file:\n",

@@ -169,6 +169,24 @@ MUTANTS = (
         "pool memory that libvirt counts as the host's own is offered as local memory",
     ),
     Mutant(
+        "failed_moves_told_twice",
+        "nova_plugins/pondstack_nova/virt_libvirt.py",
+        "            if migration.find_job_type(guest, instance) != migration.libvirt.VIR_DOMAIN_JOB_FAILED:\n"
+        "                raise\n",
+        "            raise\n",
+        (f"{_NODES}::test_nova_hears_of_a_failed_move_where_the_guest_is_gone",),
+        "a server whose live migration failed is in ERROR, though it runs on",
+    ),
+    Mutant(
+        "lost_guests_kept_from_nova",
+        "nova_plugins/pondstack_nova/virt_libvirt.py",
+        "            if migration.find_job_type(guest, instance) != migration.libvirt.VIR_DOMAIN_JOB_FAILED:\n"
+        "                raise\n",
+        "",
+        (f"{_NODES}::test_nova_hears_of_a_failed_move_where_the_guest_is_gone",),
+        "Nova has a server ACTIVE whose guest is nowhere",
+    ),
+    Mutant(
         "nodes_with_cpus_for_the_pool",
         "nova_plugins/pondstack_nova/compute/host_nodes.py",
         "frozenset(memory - cpus), local_mib",
