@@ -1,15 +1,18 @@
-"""Has the rack's nova-scheduler tell how it weighs hosts, for as long as a replay takes."""
+"""Has the rack's nova-scheduler tell how it weighs hosts, and no VM mitigated, for as long as a replay takes."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from oslo_log import log as logging
 
+from pondstack.domain.qos import QosMode
 from pondstack_rack import config
 from pondstack_rack.layout import RackError
 from pondstack_rack.rack import Rack
 
+QOS_MODE = re.compile(r"(\[qos\]\n(?:[^\[\n].*\n)*?mode = )\w+\n")
 TOLD = ("nova.weights=DEBUG", "nova.scheduler.manager=DEBUG")
 
 
@@ -17,21 +20,40 @@ TOLD = ("nova.weights=DEBUG", "nova.scheduler.manager=DEBUG")
 def told(folder: Path, io_ops_weight: float | None) -> Iterator[Callable[[], list[str]]]:
     """Yield what returns the lines that nova-scheduler has written since it was restarted with its weights told.
 
-    `io_ops_weight`: of Nova's IoOpsWeigher for as long; None: as Nova is set. Raises RackError, OSError.
+    No VM is moved meanwhile because of its pool memory: the planner moves none. `io_ops_weight`: of Nova's IoOpsWeigher
+    for as long; None: as Nova is set. Raises RackError, OSError.
     """
     rack = Rack.open(folder)
-    path, log = rack.layout.etc / "nova.conf", rack.layout.log / "nova-scheduler.log"
+    log = rack.layout.log / "nova-scheduler.log"
+    begun = log.stat().st_size
+    controllers = [name for name in rack.services if name.startswith("pondstack-controller")]
+    with (
+        _changed(rack, "nova.conf", lambda text: telling(text, io_ops_weight), ["nova-scheduler"]),
+        _changed(rack, "pondstack.conf", unmoved, controllers),
+    ):
+        yield lambda: _since(log, begun)
+
+
+@contextmanager
+def _changed(rack: Rack, name: str, change: Callable[[str], str], services: Sequence[str]) -> Iterator[None]:
+    """Have services run with a changed file for as long; put back first what a replay that was killed left."""
+    path = rack.layout.etc / name
     restore(path)
-    text, begun = path.read_text(), log.stat().st_size
-    changed = telling(text, io_ops_weight)
+    text = path.read_text()
+    changed = change(text)
     try:
         config.write(kept(path).with_suffix(".new"), text).replace(kept(path))
         config.write(path, changed)
-        rack.service("nova-scheduler").restart()
-        yield lambda: _since(log, begun)
+        _restart(rack, services)
+        yield
     finally:
         restore(path)
-        rack.service("nova-scheduler").restart()
+        _restart(rack, services)
+
+
+def _restart(rack: Rack, services: Sequence[str]) -> None:
+    for name in services:
+        rack.service(name).restart()
 
 
 def kept(path: Path) -> Path:
@@ -52,6 +74,14 @@ def telling(text: str, io_ops_weight: float | None) -> str:
     if io_ops_weight is None:
         return text
     return _with(text, "filter_scheduler", f"io_ops_weight_multiplier = {io_ops_weight}")
+
+
+def unmoved(text: str) -> str:
+    """Return a configuration of the controllers that has no VM mitigated; raises RackError where it lacks the mode."""
+    changed, count = QOS_MODE.subn(rf"\g<1>{QosMode.DRY_RUN}\n", text)
+    if not count:
+        raise RackError("the rack's pondstack.conf has no mode in [qos]: make rack-down, then make rack")
+    return changed
 
 
 def _with(text: str, section: str, line: str) -> str:

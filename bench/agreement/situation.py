@@ -14,6 +14,8 @@ REPORT_SECONDS = 60.0
 LATEST = 12
 MOST_AT_ONCE = 3
 """Servers of one host whose counting is in question: those that came or went last, so many at a time."""
+MOST_BESIDE = 3
+"""Of these, so many beside a view of the host that is from before others came or went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,25 @@ class Situation:
         """Return the servers that, counted otherwise, give a host so much more free; None where none do."""
         others = [one for one in self._log.placements if one.host == host and one is not self.item]
         others = [one for one in others if one.asked <= self.item.seen]
-        others.sort(key=lambda one: max(one.asked, one.leaving or 0.0), reverse=True)
-        possible = [how for one in others[:LATEST] for how in self._miscounts(one)]
+        latest = sorted(others, key=self._changed, reverse=True)[:LATEST]
+        possible = [list(self._miscounts(one)) for one in latest]
         for count in range(1, MOST_AT_ONCE + 1):
-            for some in itertools.combinations(possible, count):
-                if len({one.item.number for one in some}) < count:
-                    continue
-                if (sum(one.vcpus for one in some), sum(one.local_mib for one in some)) == (vcpus, local_mib):
-                    return some
+            if found := _adding(possible, [], count, vcpus, local_mib):
+                return found
+        # A view from before some came or went has none of these as they are now.
+        before = [number for number, one in enumerate(latest) if one.asked <= self.item.asked]
+        for late in range(1, len(before) + 1):
+            whole = [possible[number][0] for number in before[:late]]
+            beside = [item for number, item in enumerate(possible) if number not in before[:late]]
+            for count in range(MOST_BESIDE + 1):
+                if found := _adding(beside, whole, count, vcpus, local_mib):
+                    return found
         return None
+
+    def _changed(self, other: Placement) -> float:
+        """Return when another server came or went last, as far as this one can have met it."""
+        moments = (other.asked, other.leaving)
+        return max(moment for moment in moments if moment is not None and moment <= self.item.seen)
 
     def _miscounts(self, one: Placement) -> Iterator[Miscount]:
         sign, words = (1, "not counted yet") if self._present(one) else (-1, "still counted")
@@ -95,6 +107,18 @@ class Situation:
     def _present(self, other: Placement) -> bool:
         begun = self.item.asked
         return bool(other.host) and other.asked <= begun and (other.leaving is None or other.leaving > begun)
+
+
+def _adding(
+    possible: Sequence[Sequence[Miscount]], whole: Sequence[Miscount], count: int, vcpus: float, local_mib: float
+) -> Sequence[Miscount] | None:
+    """Return `whole` and so many more, each of another server, that are what a host had more free; None: none do."""
+    for servers in itertools.combinations(possible, count):
+        for more in itertools.product(*servers):
+            some = [*whole, *more]
+            if (sum(one.vcpus for one in some), sum(one.local_mib for one in some)) == (vcpus, local_mib):
+                return some
+    return None
 
 
 def _add(counts: dict[str, int], name: str, number: int) -> None:

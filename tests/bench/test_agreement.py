@@ -10,6 +10,7 @@ from bench.agreement import __main__, comparison, scheduler
 from bench.agreement.decision import CPU, IO_OPS, POND, RAM, Decision, decisions
 from bench.agreement.log import BadLog, Host, Log, Look, Placement
 from bench.agreement.reasons import Why
+from pondstack_rack.layout import RackError
 
 HOSTS = (Host("h1", 64, 65_536, "p"), Host("h2", 64, 65_536, "p"))
 HUGE, LARGE, SMALL = 16_384, 8192, 2048
@@ -110,8 +111,19 @@ def test_a_server_that_nova_had_not_counted_explains_a_host_and_no_other_differe
     assert whys(log(*servers, told=(decided(1, "h1", **EMPTY),)))[1] == (Why.MOTION,)
     late = (server(0, "h1"), server(1, "h1"))
     assert whys(log(*late, told=(decided(1, "h1", **EMPTY),)))[1] == (Why.LATE,)
-    odd = decided(1, "h1", cpu=(64.0, 64.0), ram=(65_536.0, 60_000.0), pond=(0.0, 0.0))
+    odd = decided(1, "h1", cpu=(64.0, 64.0), ram=(70_000.0, 65_536.0), pond=(0.0, 0.0))
     assert whys(log(*late, told=(odd,)))[1] == (Why.UNKNOWN,)
+
+
+def test_a_view_from_before_several_came_explains_a_host_and_no_sum_of_others_does() -> None:
+    """Five came to the first host since: only without all of them it is as Nova had it."""
+    came = [server(number, "h1", memory_mib=SMALL + number) for number in range(5)]
+    mib = sum(item.memory_mib for item in came)
+    assert whys(log(*came, server(5, "h1"), told=(decided(5, "h1", **EMPTY),)))[5] == (Why.LATE,)
+    counted = {"cpu": (64.0 - 10, 64.0), "ram": (65_536.0 - mib, 65_536.0), "pond": (0.0, 0.0)}
+    odd = {**EMPTY, "ram": (65_536.0 - 1, 65_536.0)}
+    for told in (counted, odd):
+        assert whys(log(*came, server(5, "h1"), told=(decided(5, "h1", **told),)))[5] == (Why.UNKNOWN,)
 
 
 def test_a_departure_that_nova_had_not_counted_explains_a_host() -> None:
@@ -200,6 +212,13 @@ def test_a_configuration_that_tells_weights_is_the_racks_otherwise() -> None:
     assert "[filter_scheduler]\nio_ops_weight_multiplier = 0.0\n" in scheduler.telling(text, 0.0)
 
 
+def test_no_vm_is_moved_for_its_pool_memory_while_a_replay_is_compared() -> None:
+    text = "[controller]\nmode = x\n[qos]\n# A word.\nmode = on\ninterval_seconds = 5\n[sleep]\nmode = on\n"
+    assert scheduler.unmoved(text) == text.replace("A word.\nmode = on", "A word.\nmode = dry_run")
+    with pytest.raises(RackError, match="has no mode in"):
+        scheduler.unmoved("[qos]\ninterval_seconds = 5\n[sleep]\nmode = on\n")
+
+
 def test_what_no_host_has_room_for_is_refused_by_both() -> None:
     refused = server(0, "", memory_mib=1 << 20, rejected=True, reason="No valid host was found.")
     assert whys(log(refused, server(1, "h1"))) == [SAME, SAME]
@@ -233,19 +252,31 @@ def test_what_is_no_log_is_refused(tmp_path: Path, text: str, capsys: pytest.Cap
 
 
 def test_a_replay_that_was_killed_leaves_the_configuration_to_the_next(tmp_path, monkeypatch):
-    path, log, text = tmp_path / "nova.conf", tmp_path / "nova-scheduler.log", "[DEFAULT]\n"
-    path.write_text(text)
+    nova, pondstack, log = (tmp_path / name for name in ("nova.conf", "pondstack.conf", "nova-scheduler.log"))
+    before = {nova: "[DEFAULT]\n", pondstack: "[qos]\nmode = on\n"}
+    for path, text in before.items():
+        path.write_text(text)
     log.touch()
     restarts = []
-    service = SimpleNamespace(restart=lambda: restarts.append(path.read_text()))
-    rack = SimpleNamespace(layout=SimpleNamespace(etc=tmp_path, log=tmp_path), service=lambda _name: service)
+
+    def service(name: str) -> SimpleNamespace:
+        path = nova if name == "nova-scheduler" else pondstack
+        return SimpleNamespace(restart=lambda: restarts.append((name, path.read_text())))
+
+    services = dict.fromkeys(("nova-scheduler", "pondstack-controller1", "pondstack-agent-h1"))
+    rack = SimpleNamespace(layout=SimpleNamespace(etc=tmp_path, log=tmp_path), service=service, services=services)
     monkeypatch.setattr(scheduler.Rack, "open", lambda _folder: rack)
     killed = scheduler.told(tmp_path, None)
     killed.__enter__()
-    assert path.read_text() != text
-    assert scheduler.kept(path).read_text() == text
-    with scheduler.told(tmp_path, None):
+    for path, text in before.items():
+        assert path.read_text() != text
         assert scheduler.kept(path).read_text() == text
-    assert path.read_text() == text
-    assert sorted(item.name for item in tmp_path.iterdir()) == ["nova-scheduler.log", "nova.conf"]
-    assert restarts == [scheduler.telling(text, None)] * 2 + [text]
+    with scheduler.told(tmp_path, None):
+        assert [scheduler.kept(path).read_text() for path in before] == list(before.values())
+    assert [path.read_text() for path in before] == list(before.values())
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["nova-scheduler.log", "nova.conf", "pondstack.conf"]
+    begun = [
+        ("nova-scheduler", scheduler.telling(before[nova], None)),
+        ("pondstack-controller1", "[qos]\nmode = dry_run\n"),
+    ]
+    assert restarts == [*begun, *begun, ("pondstack-controller1", before[pondstack]), ("nova-scheduler", before[nova])]

@@ -160,4 +160,20 @@ MUTANTS = (
         (f"{_AGREEMENT}::test_a_server_that_nova_had_not_counted_explains_a_host_and_no_other_difference_does",),
         "memory that Nova counts wrong is explained by any server of that many vCPUs",
     ),
+    Mutant(
+        "agreement_knows_no_view_of_before",
+        "bench/agreement/situation.py",
+        "whole = [possible[number][0] for number in before[:late]]",
+        "whole = []",
+        (f"{_AGREEMENT}::test_a_view_from_before_several_came_explains_a_host_and_no_sum_of_others_does",),
+        "a host that several servers came to since Nova's view of it has no explanation",
+    ),
+    Mutant(
+        "agreement_has_vms_mitigated",
+        "bench/agreement/scheduler.py",
+        '_changed(rack, "pondstack.conf", unmoved, controllers),',
+        '_changed(rack, "pondstack.conf", str, controllers),',
+        (f"{_AGREEMENT}::test_a_replay_that_was_killed_leaves_the_configuration_to_the_next",),
+        "the monitor moves VMs while a replay is compared with the planner, which moves none",
+    ),
 )
