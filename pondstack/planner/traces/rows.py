@@ -55,9 +55,10 @@ def imported(
     """
     present = frame.collect_schema().names()
     typed = frame.with_columns(*_numbers(present, scales or {}), *_absent(present), *_raw(present))
-    judged = typed.with_columns(reason([*rules, *_rules(present)]))
+    all_rules = [*rules, *_rules(present)]
+    judged = typed.with_columns(reason(all_rules))
     try:
-        rows, good, dropped = _collect(judged, present, last_start)
+        rows, good, dropped = _collect(judged, [why for why, _ in all_rules], present, last_start)
     except (PolarsError, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -147,24 +148,32 @@ def reason(rules: Sequence[tuple[str, polars.Expr]]) -> polars.Expr:
 
 
 def _collect(
-    judged: polars.LazyFrame, present: Sequence[str], last_start: str | None
+    judged: polars.LazyFrame, reasons: Sequence[str], present: Sequence[str], last_start: str | None
 ) -> tuple[int, polars.DataFrame, list[Dropped]]:
+    """Return how many rows there are, the good ones, and why there are no more of these. The rows are read once."""
     kept = [polars.col(ROW).cast(polars.Int64)]
     kept += [polars.col(ID).cast(polars.Utf8).hash().alias(ID)] if ID in present else []
     kept += [polars.col(last_start).alias("last")] if last_start is not None else []
     kept += [
-        polars.col("start_seconds").floor().cast(polars.Int64),
-        polars.col("end_seconds").ceil().cast(polars.Int64),
-        polars.col("memory_mib").round().cast(polars.Int64),
+        polars.col("start_seconds").floor().cast(polars.Int64, strict=False),
+        polars.col("end_seconds").ceil().cast(polars.Int64, strict=False),
+        polars.col("memory_mib").round().cast(polars.Int64, strict=False),
         *(polars.col(name).cast(polars.Float32) for name in ("vcpus", "load_percent", "untouched_percent")),
-        polars.col("group").cast(polars.Utf8),
+        # As text it would keep the lines of which it is a part.
+        polars.col("group").cast(polars.Utf8).cast(polars.Categorical),
+        polars.col(REASON).cast(polars.Enum(list(dict.fromkeys(reasons)))),
     ]
-    good = judged.filter(polars.col(REASON).is_null()).select(kept)
-    bad = judged.filter(polars.col(REASON).is_not_null()).group_by(REASON)
-    counted = bad.agg(polars.len().alias("rows"), polars.col(ROW).min().alias("first"))
-    rows, found, reasons = polars.collect_all([judged.select(polars.len()), good, counted], engine="streaming")
-    dropped = [Dropped(item["reason"], item["rows"], int(item["first"])) for item in reasons.to_dicts()]
-    return int(rows.item()), found.sort(ROW), dropped
+    found = judged.select(kept).collect(engine="streaming")
+    wrong = found.select(ROW, REASON).drop_nulls(REASON)
+    good = found.filter(polars.col(REASON).is_null()) if wrong.height else found
+    counted = wrong.group_by(REASON).agg(polars.len().alias("rows"), polars.col(ROW).min().alias("first"))
+    dropped = [Dropped(str(item[REASON]), item["rows"], int(item["first"])) for item in counted.to_dicts()]
+    return found.height, _sorted(good.drop(REASON), ROW), dropped
+
+
+def _sorted(frame: polars.DataFrame, name: str) -> polars.DataFrame:
+    """Return it in order of a column, itself where it is: a copy is what it costs."""
+    return frame if frame[name].is_sorted() else frame.sort(name, maintain_order=True)
 
 
 def _once(good: polars.DataFrame, named: bool) -> tuple[polars.DataFrame, list[Dropped]]:
@@ -193,9 +202,10 @@ def _placed(good: polars.DataFrame, end: float | None) -> tuple[polars.DataFrame
         dropped.append(Dropped(f"it starts after the end of the trace at {last} s", late.height, int(late[ROW][0])))
         good = good.filter(start <= last)
     base = int(good["start_seconds"].min()) if good.height else last  # type: ignore[arg-type]
-    servers = good.sort("start_seconds", maintain_order=True).select(
+    servers = good.select(
         start - base,
         polars.when(ended <= last).then(ended - base),
         *(name for name in SCHEMA if name not in ("start_seconds", "end_seconds")),
     )
+    servers = _sorted(servers, "start_seconds").with_columns(polars.col("group").cast(polars.Utf8))
     return servers, last - base, notes, dropped
