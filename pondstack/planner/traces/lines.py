@@ -135,7 +135,7 @@ def positions(path: Path, names: Mapping[str, bool], separator: str = ",") -> tu
     return {name: found.index(name) for name in names if name in found}, len(found)
 
 
-def unreadable(path: Path, error: Exception) -> BadRequest:
+def unreadable(path: Path, error: BaseException) -> BadRequest:
     """Return why a file cannot be read as text, and where it begins to be none."""
     where = _first_bad_line(path) if isinstance(error, ComputeError | UnicodeDecodeError) else ""
     return BadRequest(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import polars
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.trace import Dropped, Trace
@@ -63,6 +63,8 @@ def imported(
         if isinstance(error, FileNotFoundError):
             raise
         raise lines.unreadable(Path(source), error) from error
+    except PanicException as panic:  # Polars ends so at some Parquet files that are damaged
+        raise lines.unreadable(Path(source), panic) from panic
     good, repeated = _once(good, ID in present)
     dropped += repeated
     if good.is_empty():

@@ -166,6 +166,19 @@ def test_other_parquet_is_checked_as_csv_is(tmp_path: Path) -> None:
     assert [item.first_row for item in found.trace.dropped] == [2, 3]
 
 
+def test_parquet_at_which_polars_panics_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make security ONLY=traces SEED=20261128` makes such a file."""
+    path = tmp_path / "trace.parquet"
+    polars.DataFrame({"start_seconds": [0], "vcpus": [2], "memory_mib": [2048]}).write_parquet(path)
+
+    def panics(*_arguments: object) -> None:
+        raise polars.exceptions.PanicException("assertion failed")
+
+    monkeypatch.setattr(rows, "_collect", panics)
+    with pytest.raises(BadRequest, match=r"trace\.parquet: assertion failed; nothing was read"):
+        plain.read_parquet(path, Options(""))
+
+
 def test_parquet_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cloud.parquet"
     polars.DataFrame({"start_seconds": [5], "vcpus": [1]}).write_parquet(path)
