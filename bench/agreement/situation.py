@@ -12,10 +12,9 @@ LATE_SECONDS = 2.0
 REPORT_SECONDS = 60.0
 """Nova's periodic report of a host ([DEFAULT] update_resources_interval)."""
 LATEST = 12
+"""Servers of one host whose counting is in question: those that came or went last."""
 MOST_AT_ONCE = 3
-"""Servers of one host whose counting is in question: those that came or went last, so many at a time."""
-MOST_BESIDE = 3
-"""Of these, so many beside a view of the host that is from before others came or went."""
+"""Of these, so many beside those that Nova's view of the host is older than."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +78,12 @@ class Situation:
         others = [one for one in others if one.asked <= self.item.seen]
         latest = sorted(others, key=self._changed, reverse=True)[:LATEST]
         possible = [list(self._miscounts(one)) for one in latest]
-        for count in range(1, MOST_AT_ONCE + 1):
-            if found := _adding(possible, [], count, vcpus, local_mib):
-                return found
         # A view from before some came or went has none of these as they are now.
         before = [number for number, one in enumerate(latest) if one.asked <= self.item.asked]
-        for late in range(1, len(before) + 1):
+        for late in range(len(before) + 1):
             whole = [possible[number][0] for number in before[:late]]
             beside = [item for number, item in enumerate(possible) if number not in before[:late]]
-            for count in range(MOST_BESIDE + 1):
+            for count in range(MOST_AT_ONCE + 1):
                 if found := _adding(beside, whole, count, vcpus, local_mib):
                     return found
         return None
