@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars
-from polars.exceptions import PolarsError
 
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.trace import Dropped
@@ -86,7 +85,7 @@ def _part(path: Path, frame: polars.LazyFrame, divisors: Mapping[str, float]) ->
     )
     try:
         told, vms = polars.collect_all([counted, _by_vm(judged.filter("sound"))], engine="streaming")
-    except (PolarsError, OSError) as error:
+    except lines.BROKEN as error:
         raise lines.unreadable(path, error) from error
     total, wrong, first = told.row(0)
     return _Part(path.name, total, wrong, int(first or 0), vms.sort(lines.ROW))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars
-from polars.exceptions import PolarsError
 
 from pondstack.planner.trace import Dropped
 from pondstack.planner.traces import lines, rows
@@ -64,7 +63,7 @@ def part(path: Path, frame: polars.LazyFrame, rules: Sequence[tuple[str, polars.
         numbers, found, why = polars.collect_all([counted, kept, reasons], engine="streaming")
     except FileNotFoundError:
         raise
-    except (PolarsError, OSError) as error:
+    except lines.BROKEN as error:
         raise lines.unreadable(path, error) from error
     dropped = tuple(Dropped(item[rows.REASON], item["rows"], item["first"]) for item in why.to_dicts())
     every, unused = numbers.row(0)

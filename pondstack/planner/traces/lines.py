@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars
-from polars.exceptions import ComputeError, PolarsError
+from polars.exceptions import ComputeError, PanicException, PolarsError
 
 from pondstack.domain.errors import BadRequest
 
 LINE, ROW, WIDTH, WHOLE, CUT = "line", "row", "width", "whole", "cut"
+BROKEN = (PolarsError, PanicException, OSError)
+"""What reading raises where a file is damaged or away; Polars panics at some Parquet files, which is no Exception."""
 
 
 def header(path: Path, separator: str = ",") -> list[str]:
@@ -117,7 +119,7 @@ def _unended(path: Path) -> int:
             return 0
     try:
         return int(polars.scan_lines(path).select(polars.len()).collect(engine="streaming").item())
-    except (PolarsError, OSError) as error:
+    except BROKEN as error:
         raise unreadable(path, error) from error
 
 

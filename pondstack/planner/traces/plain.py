@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import polars
-from polars.exceptions import PolarsError
 
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.trace import Dropped, Trace
@@ -35,7 +34,7 @@ def read_parquet(path: Path, options: Options) -> Imported:
     try:
         frame = polars.scan_parquet(path, row_index_name=lines.ROW, row_index_offset=1)
         present, metadata = frame.collect_schema(), polars.read_parquet_metadata(path)
-    except (PolarsError, OSError) as error:
+    except lines.BROKEN as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise lines.unreadable(path, error) from error

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import polars
-from polars.exceptions import PanicException, PolarsError
 
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.trace import Dropped, Trace
@@ -59,12 +58,10 @@ def imported(
     judged = typed.with_columns(reason(all_rules))
     try:
         rows, good, dropped = _collect(judged, [why for why, _ in all_rules], present, last_start)
-    except (PolarsError, OSError) as error:
+    except lines.BROKEN as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise lines.unreadable(Path(source), error) from error
-    except PanicException as panic:  # Polars ends so at some Parquet files that are damaged
-        raise lines.unreadable(Path(source), panic) from panic
     good, repeated = _once(good, ID in present)
     dropped += repeated
     if good.is_empty():
