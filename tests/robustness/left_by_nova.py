@@ -49,6 +49,26 @@ class LeftByNova:
         self.cloud.nova.post(f"/servers/{server}/action", json={"os-resetState": {"state": "active"}})
         return True
 
+    def put_right(self, server: str, host: str, task: str, domains: Mapping[str, str]) -> list[str]:
+        """Do what Nova's operator does where a nova-compute died; returns what was left.
+
+        What runs elsewhere is told to Nova, claims of migrations go. `host`, `task` are Nova's; `domains`: libvirt's
+        states by host.
+        """
+        left = []
+        running = [name for name, state in domains.items() if state == "running"]
+        if len(running) == 1 and running != [host] and not task:
+            self.adopt(server, running[0])
+            left.append(f"Nova had it on {host}, and libvirt on {running[0]} alone")
+        return left + [f"claim of a migration that Nova gave up: {item}" for item in self.delete_orphans()]
+
+    def disagreements(self) -> list[str]:
+        """Return what the parts of the rack disagree on, whatever server it is of."""
+        found = self.cloud.audit()["findings"]
+        return [f"audit: {item['code']} {item['detail']}" for item in found if item["severity"] != "info"] + [
+            f"Placement has a claim of no server: {item}" for item in self.strangers()
+        ]
+
     def delete_orphans(self) -> list[str]:
         """Delete claims in Placement of migrations that Nova gave up; returns those that went.
 

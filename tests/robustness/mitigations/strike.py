@@ -1,11 +1,5 @@
-"""One kill at a named step: the ledger says when a mitigation is there, its leader is held, the victim is killed.
+"""One kill at a named step: the ledger says when a mitigation is there, its leader is held, the victim is killed."""
 
-Most steps last for some tenths of a second. The leader is stopped (SIGSTOP) as soon as the ledger has the step, the
-ledger is read once more, and only if it says the same the kill counts as one at that step; then the leader goes on.
-"""
-
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -16,14 +10,11 @@ from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import PondError
 from pondstack.domain.mitigation import MitigationMethod, MitigationState
 from pondstack.ledger.records import MitigationRecord
+from tests.robustness.held_leader import LOOK_SECONDS, MEET_SECONDS, hold_leader, let_go
 from tests.robustness.mitigations.plan import Kill, Place, Step
 from tests.robustness.mitigations.rack import Processes, go_on
 from tests.robustness.mitigations.servers import Servers
 
-MEET_SECONDS = 240.0
-LOOK_SECONDS = 0.002
-SETTLE_SECONDS = 0.05
-"""What a leader that is stopped had sent is committed by then."""
 ASKED = ("Nova was asked", "Nova works on the server: migrating")
 
 _S = MitigationState
@@ -106,7 +97,7 @@ class Striker:
                 threading.Event().wait(kill.held_seconds)
                 self._processes.kill(service)
             finally:
-                _continue(pid)
+                let_go(pid)
         threading.Event().wait(kill.down_seconds)
         self._processes.start(service)
         return Blow(service, source, destination)
@@ -121,24 +112,12 @@ class Striker:
 
     def _hold(self, kill: Kill, watch: Watch) -> tuple[str, int] | None:
         """Stop the leader at the step; returns its service and process. None when the mitigation has ended."""
-        leader = self._processes.leader()
-        run_seconds = kill.run_seconds
-        deadline = time.monotonic() + MEET_SECONDS
-        while time.monotonic() < deadline:
-            if watch.until(lambda record: is_at(kill.step, record), MEET_SECONDS) is None:
-                return None
-            if run_seconds:
-                threading.Event().wait(run_seconds)
-                run_seconds = 0.0
-                leader = self._processes.leader()
-                continue
-            os.kill(leader[1], signal.SIGSTOP)
-            threading.Event().wait(SETTLE_SECONDS)
-            if is_at(kill.step, watch.now()) and self._processes.leader() == leader:
-                return leader
-            _continue(leader[1])
-            leader = self._processes.leader()
-        return None
+
+        def look() -> bool | None:
+            record = watch.now()
+            return None if record is not None and record.ended_at is not None else is_at(kill.step, record)
+
+        return hold_leader(self._processes, look, kill.run_seconds)
 
 
 def _in_background(work: Callable[[], None]) -> None:
@@ -149,10 +128,3 @@ def _in_background(work: Callable[[], None]) -> None:
 def _asked_for(kill: Kill) -> str | None:
     """Return the method: real guests go both ways, since their host refuses the copy."""
     return None if kill.place is Place.GUEST else str(kill.step.method)
-
-
-def _continue(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGCONT)
-    except ProcessLookupError:
-        return

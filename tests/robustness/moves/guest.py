@@ -18,11 +18,11 @@ from pondstack_rack.wait import wait_until
 from tests.rack.beats import beat
 from tests.rack.local_guest import SLOTS
 from tests.rack.remote_guest import MOVING, MOVING_MIB, MOVING_REMOTE_MIB, RemoteGuest
+from tests.robustness.domain_state import domain_state
 from tests.robustness.left_by_nova import LeftByNova
 from tests.robustness.moves.judge import Seen, Sizes
 
 MICROVERSION = "2.80"
-COMMAND_SECONDS = 60.0
 DELETE_SECONDS = 180.0
 PLANE_SECONDS = 1.0
 SIZES = Sizes(MOVING_MIB - MOVING_REMOTE_MIB, MOVING_MIB, MOVING_REMOTE_MIB, MOVING_REMOTE_MIB // DEFAULT_BUFFER_MIB)
@@ -111,10 +111,7 @@ class MovingGuest:
 
     def domain(self, host: str) -> str:
         """Return libvirt's state of it on a host, '' where it knows none."""
-        enter = str(self.remote.rack.layout.bin / f"in-{host}")
-        command = [enter, "virsh", "--quiet", "--connect", "qemu:///system", "domstate", self.server]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return domain_state(self.remote.rack.layout, host, self.server)
 
     def plane(self, host: str) -> ControlClient:
         """Return a client of a host's data plane."""

@@ -105,29 +105,15 @@ class Runner:
             try:
                 self._tended(kill, guest, left)
                 seen = guest.look()
-                wrong = judge.broken(seen, guest.provider(seen.host), SIZES) + self._disagreements()
+                wrong = judge.broken(seen, guest.provider(seen.host), SIZES) + self._left.disagreements()
                 if wrong and kill.victim in COMPUTES:
-                    self._put_right(seen, guest, left)
+                    left.extend(self._left.put_right(guest.server, seen.host, seen.task, seen.domains))
             except _NO_ANSWER as error:
                 wrong = [f"the rack does not answer: {error}"]
             return not wrong
 
         wait_until(agreed, NOVA_SECONDS if kill.victim in COMPUTES else AGREE_SECONDS, 1.0)
         return wrong
-
-    def _put_right(self, seen: judge.Seen, guest: MovingGuest, left: list[str]) -> None:
-        """Do what Nova's operator does where a nova-compute died: what runs elsewhere is told to Nova, claims go."""
-        running = [host for host, state in seen.domains.items() if state == "running"]
-        if len(running) == 1 and running != [seen.host] and not seen.task:
-            self._left.adopt(guest.server, running[0])
-            left.append(f"Nova had it on {seen.host}, and libvirt on {running[0]} alone")
-        left.extend(f"claim of a migration that Nova gave up: {item}" for item in self._left.delete_orphans())
-
-    def _disagreements(self) -> list[str]:
-        found = self._left.cloud.audit()["findings"]
-        return [f"audit: {item['code']} {item['detail']}" for item in found if item["severity"] != "info"] + [
-            f"Placement has a claim of no server: {item}" for item in self._left.strangers()
-        ]
 
     def _tended(self, kill: Kill, guest: MovingGuest, left: list[str]) -> bool:
         """Do what Nova's operator does where a nova-compute died: a server is not left in ERROR."""
@@ -163,7 +149,7 @@ class Runner:
         def clean() -> bool:
             nonlocal wrong
             try:
-                wrong = guest.remains() + self._disagreements()
+                wrong = guest.remains() + self._left.disagreements()
             except _NO_ANSWER as error:
                 wrong = [f"the rack does not answer: {error}"]
             return not wrong
