@@ -35,7 +35,7 @@ from oslo_log import log as logging
 from pondstack.domain.errors import Conflict
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors, stats
-from pondstack_nova.compute import claims, lent_inventory, lent_memory
+from pondstack_nova.compute import claims, lent_inventory, lent_memory, placement_options
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.claims import PoolClaim
 from pondstack_nova.compute.holdings import Claim
@@ -64,6 +64,7 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
 
     def init_host(self, host: str) -> None:
         """Have guests that are started again wait for the agent from now on, up to agent_start_timeout_seconds."""
+        placement_options.warn()
         super().init_host(host)  # type: ignore[misc]
         self.pool_memory.nova_compute_started()
 
