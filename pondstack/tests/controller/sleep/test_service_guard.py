@@ -9,6 +9,17 @@ from pondstack.controller.sleep.service_guard import LOOK_SECONDS, WATCH_SECONDS
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.host_sleep import DISABLED_REASON, SleepState, Work
 from pondstack.domain.host_sleep_step import Act, Step
+from pondstack.domain.plan import (
+    OURS,
+    Action,
+    ActionKind,
+    Afterwards,
+    Effect,
+    PlanKind,
+    PlanState,
+    PlanTrigger,
+    reason_of,
+)
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -78,6 +89,46 @@ def test_an_operators_order_stands(leader):
     leader.put(enabled=False, reason="broken fan")
     leader.guard.watch(any_open=False)
     assert leader.service == (False, "broken fan")
+
+
+def test_a_late_order_of_a_plan_gives_way_to_the_sleep(leader):
+    leader.put(enabled=False, reason=f"{OURS}{uuid4()}")
+    leader.guard.watch(any_open=True)
+    assert leader.service == (False, DISABLED_REASON)
+
+
+def awake_by_a_plan(leader, *ends):
+    """Have the host be awake, and disabled by a plan; `ends`: as what that ends, if it does."""
+    leader.advance(S.WAKING, S.RECLAIMING, S.ENABLING, S.AWAKE)
+    plans, action = leader.ledger.plans, Action(1, ActionKind.DISABLE, "a", "a")
+    how = {"trigger": PlanTrigger.OPERATOR, "afterwards": Afterwards.KEEP, "settings": {}}
+    plan = plans.get(plans.create(str(uuid4()), PlanKind.CONSOLIDATE, **how))
+    plan = plans.decided(plan, (action,), Effect(), inputs={}, left_out={})
+    plans.apply(str(uuid4()), plan.uuid, most_seconds=600.0)
+    for state in ends:
+        plans.advance(plans.get(plan.uuid), state, "", ending=str(PlanState.CANCELLED))
+    leader.put(enabled=False, reason=reason_of(plan))
+    return reason_of(plan)
+
+
+def test_a_late_order_of_a_plan_that_was_cancelled_ends(leader):
+    awake_by_a_plan(leader, PlanState.UNDOING, PlanState.CANCELLED)
+    leader.guard.watch(any_open=False)
+    assert leader.service == (True, "")
+
+
+@pytest.mark.parametrize("ends", [(), (PlanState.UNDOING,)])
+def test_an_order_of_a_plan_that_goes_on_stands(leader, ends):
+    reason = awake_by_a_plan(leader, *ends)
+    leader.guard.watch(any_open=False)
+    assert leader.service == (False, reason)
+
+
+def test_an_order_of_a_plan_that_the_ledger_does_not_know_stands(leader):
+    leader.advance(S.WAKING, S.RECLAIMING, S.ENABLING, S.AWAKE)
+    leader.put(enabled=False, reason=f"{OURS}{uuid4()}")
+    leader.guard.watch(any_open=False)
+    assert not leader.nova.services["a"].enabled
 
 
 def test_looks_are_seldom_and_end(leader):
