@@ -91,7 +91,7 @@ replay: ## Replay requests of a trace against the running rack and look for leak
 		$(call option,in-flight,IN_FLIGHT) $(call option,speed,SPEED) $(call option,seed,SEED) $(call option,log,LOG) $(call option,compare,COMPARE) \
 		$(call option,least-mib,LEAST_MIB) $(call option,io-ops-weight,IO_OPS_WEIGHT)
 
-robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md); MITIGATIONS=50, MOVES=20, PLANS=62: on a rack, kill at each step of mitigations, of live migrations of remote memory, of consolidation plans
+robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md); MITIGATIONS=50, MOVES=20, PLANS=58: on a rack, kill at each step of mitigations, of live migrations of remote memory, of consolidation plans
 	@$(PYTHON) -W ignore -m $(if $(MITIGATIONS),tests.robustness.mitigations $(call option,mitigations,MITIGATIONS),$(if $(MOVES),tests.robustness.moves $(call option,moves,MOVES),$(if $(PLANS),tests.robustness.plans $(call option,plans,PLANS),\
 		tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) $(call option,others,OTHERS) $(call option,cuts,CUTS) \
 		$(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,rpc,RPC) $(call option,database,DATABASE)))) $(call option,seed,SEED) $(call option,reports,REPORTS)

@@ -293,6 +293,7 @@ SHAPES: Mapping[str, RecordShape | Mapping[str, RecordShape]] = {
         "epoch": RecordShape(Fields({"seen": Whole()}), remedy=REMOVE_EPOCH),
         "lent": RecordShape(Fields({"incarnation": _OWNER})),
         "sequence": RecordShape(Fields({"reserved": Whole()})),
+        "suspension": RecordShape(Fields({"ended": _ID})),
     },
     "mitigations": RecordShape(_MITIGATION, _BY_ALLOCATION),
     "operations": RecordShape(_OPERATION, _by("operation_id")),

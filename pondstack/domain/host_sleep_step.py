@@ -21,14 +21,15 @@ class Act(StrEnum):
     """What is to be done, besides writing down where the sleep is.
 
     DISABLE, ENABLE change the compute service in Nova; LEND, RECLAIM the memory that it lends; SUSPEND is a command to
-    its agent; WAKE calls it, by the bus or out of band, and RESET cycles its power; FENCE takes from the rack what it
-    served.
+    its agent, and END has that refuse it from now on; WAKE calls it, by the bus or out of band, and RESET cycles its
+    power; FENCE takes from the rack what it served.
     """
 
     WAIT = "wait"
     DISABLE = "disable"
     LEND = "lend"
     SUSPEND = "suspend"
+    END = "end"
     WAKE = "wake"
     RESET = "reset"
     RECLAIM = "reclaim"
@@ -189,7 +190,7 @@ def _waking(item: HostSleep, seen: Seen, limits: Limits) -> Step:
     word = seen.power
     if word is not None and word.state != "entering":
         by = f"woken by {item.work.called_by}" if item.work.called_by else ""
-        return Step(Act.WAIT, _S.RECLAIMING, item.reason if item.work.ending else by)
+        return Step(Act.END, _S.RECLAIMING, item.reason if item.work.ending else by)
     late = seen.seconds > limits.wake_seconds
     if late and seen.can_reset and not item.work.was_reset:
         return Step(Act.RESET, _S.WAKING, "it did not wake: its power is cycled, what it lent is lost", was_reset=True)

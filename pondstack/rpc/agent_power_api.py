@@ -6,6 +6,9 @@ from typing import Any
 POWER_VERSION = "1.17"
 """The version that suspend() and get_power() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
 
+END_VERSION = "1.20"
+"""The version that end_suspension() came with."""
+
 
 class AgentPowerAPI(ABC):
     """The part of AgentAPI for sleep."""
@@ -22,6 +25,15 @@ class AgentPowerAPI(ABC):
         """
         asked = {"epoch": epoch, "operation_id": operation_id, "driver": driver}
         answer: dict[str, Any] = self._call(host, "suspend", version=POWER_VERSION, **asked)
+        return answer
+
+    def end_suspension(self, host: str, *, epoch: int, operation_id: str) -> dict[str, Any]:
+        """Controller's command: refuse the suspend() of this id from now on, which may still be on its way.
+
+        Answers as get_power: whether the host sleeps by it nevertheless. Idempotent. Raises StaleEpoch.
+        """
+        asked = {"epoch": epoch, "operation_id": operation_id}
+        answer: dict[str, Any] = self._call(host, "end_suspension", version=END_VERSION, **asked)
         return answer
 
     def get_power(self, host: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Deaths in the middle of consolidation plans, on the rack of all tests, by night: from a new seed.
 
-More of them, each step with each death, on a rack of their own: `make robustness PLANS=62 SEED=1`.
+More of them, each step with each death, on a rack of their own: `make robustness PLANS=58 SEED=1`.
 """
 
 from collections.abc import Iterator

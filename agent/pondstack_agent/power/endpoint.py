@@ -3,16 +3,18 @@
 pondstack.rpc.agent_power_api, agent_doorbell_api.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.agent_doorbell_api import DOORBELL_VERSION
+from pondstack.rpc.agent_power_api import END_VERSION
 from pondstack_agent.context import AgentContext
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.power.client import WakerClient
+from pondstack_agent.power.ended_suspension import EndedSuspension
 from pondstack_agent.power.ringer import Ringer
 from pondstack_agent.rpc_errors import answered
 from pondstack_rdma.transports import load_transport, options_of
@@ -21,10 +23,11 @@ from pondstack_rdma.transports import load_transport, options_of
 class PowerEndpoint:
     """The methods that the controller calls. That of a host that sleeps does not answer."""
 
-    target = oslo_messaging.Target(version=DOORBELL_VERSION)
+    target = oslo_messaging.Target(version=END_VERSION)
 
-    def __init__(self, waker: WakerClient, ringer: Ringer, epoch: EpochGuard) -> None:
-        self._waker, self._ringer, self._epoch = waker, ringer, epoch
+    def __init__(self, waker: WakerClient, ringer: Ringer, epoch: EpochGuard, ended: EndedSuspension) -> None:
+        self._waker, self._ringer, self._epoch, self._ended = waker, ringer, epoch, ended
+        self._lock = threading.Lock()
 
     @classmethod
     def from_context(cls, context: AgentContext) -> "PowerEndpoint":
@@ -35,13 +38,28 @@ class PowerEndpoint:
         lending = conf.lending
         rings = conf.power.doorbell and lending.transport
         transport = load_transport(lending.transport, options_of(lending)) if rings else None
-        return cls(waker, Ringer(transport, conf.power.doorbell_seconds), context.epoch)
+        return cls(
+            waker,
+            Ringer(transport, conf.power.doorbell_seconds),
+            context.epoch,
+            EndedSuspension(context.records("marks")),
+        )
 
     @answered
     def suspend(self, _context: Any, *, epoch: int, operation_id: str, driver: str) -> dict[str, Any]:
         """Have the host sleep soon; answers before."""
         self._epoch.check(epoch)
-        return self._waker.enter(operation_id, driver)
+        with self._lock:
+            self._ended.check(operation_id)
+            return self._waker.enter(operation_id, driver)
+
+    @answered
+    def end_suspension(self, _context: Any, *, epoch: int, operation_id: str) -> dict[str, Any]:
+        """Refuse an order to sleep from now on; the answer tells whether the host sleeps by it nevertheless (1.20)."""
+        self._epoch.check(epoch)
+        with self._lock:
+            self._ended.end(operation_id)
+        return self._waker.told()
 
     @answered
     def get_power(self, _context: Any) -> dict[str, Any]:

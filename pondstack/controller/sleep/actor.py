@@ -22,6 +22,7 @@ from pondstack.domain.lending import LenderKind
 from pondstack.domain.power import mode_of
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.former import does_not_know
 from pondstack.rpc.waker_api import WakerAPI
 
 LOG = log.getLogger(__name__)
@@ -92,6 +93,19 @@ class Actor:
             LOG.debug("Whether host %s has heard that it is to sleep is asked again", item.host)
         return step
 
+    def _end(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        """Have it refuse the order to sleep, which may still be on its way to it, before its memory is its own."""
+        try:
+            told = self._agents.end_suspension(item.host, epoch=self._ledger.epoch, operation_id=suspension(item))
+        except oslo_messaging.MessagingTimeout:
+            return Step(Act.WAIT, SleepState.WAKING, item.reason)
+        except oslo_messaging.MessagingException as error:
+            if not isinstance(error, oslo_messaging.RPCVersionCapError) and not does_not_know(error):
+                raise
+            return step  # an agent of a former release: as it was before
+        asleep = told["operation_id"] == suspension(item) and told["state"] == "entering"
+        return Step(Act.WAIT, SleepState.WAKING, item.reason) if asleep else step
+
     def _wake(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
         by_bus, bmc = mode_of(item.driver).wakes_by_bus, self._bmcs.get(item.host)
         if by_bus and (by := self._called(item)):
@@ -161,6 +175,7 @@ class Actor:
         Act.DISABLE: _disable,
         Act.LEND: _lend,
         Act.SUSPEND: _suspend,
+        Act.END: _end,
         Act.WAKE: _wake,
         Act.RESET: _reset,
         Act.RECLAIM: _reclaim,

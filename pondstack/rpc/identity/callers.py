@@ -159,6 +159,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "end_swap": LEADER,
         "get_borrowing": LEADER,
         "suspend": LEADER,
+        "end_suspension": LEADER,
         "get_power": LEADER,
         OFFER_RDMA: LEADER,
     },

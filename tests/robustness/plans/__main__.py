@@ -1,4 +1,4 @@
-"""`make robustness PLANS=62`: controllers, agents, nova-compute are killed at each step of consolidation plans.
+"""`make robustness PLANS=58`: controllers, agents, nova-compute are killed at each step of consolidation plans.
 
 On a rack of its own: real services, two libvirt hosts with a real guest. Loads are SYNTHETIC, sleep is EMULATED. The
 last lines are the table of the steps and a verdict; exits 0 only when every target holds. PONDSTACK_TEST_RACK=DIR uses

@@ -50,8 +50,11 @@ class Step:
 
     @property
     def victims(self) -> tuple[Victim, ...]:
-        """Who takes part in it: a plan is decided by the leader alone."""
-        return tuple(Victim) if self.kind is not None else (Victim.LEADER,)
+        """Who takes part in it: a plan is decided by the leader alone; what is just falling asleep cannot die."""
+        if self.kind is None:
+            return (Victim.LEADER,)
+        sleeps = self.sleep is SleepState.SUSPENDING
+        return tuple(item for item in Victim if not (sleeps and item in OF_THE_SLEEPER))
 
 
 _A, _S = ActionKind, SleepState

@@ -9,6 +9,7 @@ from pondstack.consolidation.applier.actions import Disable
 from pondstack.consolidation.applier.applier import Applier
 from pondstack.controller.consolidation.build import Consolidation
 from pondstack.controller.sleep import keeper
+from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.sleep.observer import Observer
 from pondstack.controller.sleep.service_guard import ServiceGuard
@@ -116,8 +117,11 @@ def lends_while_enabled() -> Iterator[None]:
 
 @mutant()
 def enabled_before_awake() -> Iterator[None]:
-    """A host that was called counts as awake."""
-    with _state_decided(SleepState.WAKING, lambda seen: replace(seen, power=PowerWord("woken"))):
+    """A host that was called counts as awake, and is not asked to refuse its order to sleep."""
+    with (
+        _state_decided(SleepState.WAKING, lambda seen: replace(seen, power=PowerWord("woken"))),
+        mock.patch.dict(Actor._work, {Act.END: Actor._wait}),
+    ):
         yield
 
 

@@ -72,6 +72,11 @@ class Leader:
         assert epoch == self.ledger.epoch
         self.told.append((host, driver, operation_id))
 
+    def end_suspension(self, _host, *, epoch, operation_id):
+        """Hear that an order to sleep has ended."""
+        assert epoch == self.ledger.epoch
+        return {"operation_id": operation_id, "state": "woken"}
+
     def of(self, host) -> HostSleep:
         """Return a host's sleep."""
         return self.ledger.host_sleeps.newest(host)
