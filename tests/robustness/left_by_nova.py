@@ -16,6 +16,8 @@ from pondstack_rack.rack import Rack
 from pondstack_rack.services import database
 
 COMMAND_SECONDS = 180.0
+GENERATIONS = "1.28"
+"""The microversion of Placement since which a claim is written with the generation of its consumer."""
 _UNDER_WAY = frozenset({"accepted", "pre-migrating", "preparing", "queued", "running", "running (post-copy)"})
 
 _ADOPTED = (
@@ -88,12 +90,25 @@ class LeftByNova:
     def adopt(self, server: str, host: str) -> None:
         """Have Nova know that a server runs on a host: its database says so, since no command of Nova's can.
 
-        A nova-compute that dies while libvirt migrates a guest does not hear that this has ended.
+        A nova-compute that dies while libvirt migrates a guest does not hear that this has ended. What the server claims
+        of its former host it claims of this one then (`openstack resource provider allocation set`).
         """
         engine = sa.create_engine(database.mariadb(self.rack.layout).database_url("nova"), poolclass=sa.NullPool)
         with engine.begin() as connection:
             for statement in _ADOPTED:
                 connection.execute(sa.text(statement), {"server": server, "host": host})
+        self._claim_of(server, self.providers[host])
+
+    def _claim_of(self, server: str, provider: str) -> None:
+        held = self.cloud.placement.get(f"/allocations/{server}", microversion=GENERATIONS).json()
+        others = set(self.providers.values()) - {provider}
+        claims = {uuid: {"resources": item["resources"]} for uuid, item in held["allocations"].items()}
+        former = [uuid for uuid in claims if uuid in others]
+        if former and provider not in claims:
+            claims[provider] = claims.pop(former[0])
+            owner = {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
+            body = {"allocations": claims, **owner}
+            self.cloud.placement.put(f"/allocations/{server}", json=body, microversion=GENERATIONS)
 
     def strangers(self) -> list[str]:
         """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""

@@ -6,6 +6,7 @@ from typing import Any
 import psutil
 from keystoneauth1.exceptions import ClientException
 
+from pondstack.domain.admission import MEMORY_CLASS
 from pondstack.domain.plan import Plan
 from pondstack.ledger.records import HostRecord
 from pondstack_rack.demo import demo
@@ -88,7 +89,13 @@ class Hosts:
             found["OS-EXT-STS:task_state"] or "",
             found["OS-EXT-SRV-ATTR:hypervisor_hostname"],
             {name: state for name, state in domains.items() if state},
+            self._claimed_mib(),
         )
+
+    def _claimed_mib(self) -> dict[str, int]:
+        names = {provider: name for name, provider in self.left.providers.items()}
+        claims = self.left.cloud.claimed(self.guest.server)
+        return {names[uuid]: item[MEMORY_CLASS] for uuid, item in claims.items() if uuid in names}
 
     def _seen(self, name: str) -> HostSeen:
         record = self.host(name)

@@ -27,7 +27,9 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All parts, once a plan has ended. `domains`: libvirt's state of the server by host, where it is known at all."""
+    """All parts, once a plan has ended. By host, where there is any: `domains`: libvirt's state of the server;
+    `claimed_mib`: what it claims of a host's memory.
+    """
 
     plan: Plan
     sleeper: HostSeen
@@ -36,6 +38,7 @@ class Seen:
     task: str
     host: str
     domains: Mapping[str, str]
+    claimed_mib: Mapping[str, int]
 
 
 def broken(seen: Seen, way: Way, sleeper: str, other: str) -> list[str]:
@@ -43,6 +46,8 @@ def broken(seen: Seen, way: Way, sleeper: str, other: str) -> list[str]:
     found = [f"the server is {seen.status} {seen.task}".rstrip()] * ((seen.status, seen.task) != ("ACTIVE", ""))
     if dict(seen.domains) != {seen.host: "running"}:
         found.append(f"Nova has it on {seen.host}, libvirt: {dict(seen.domains)}")
+    if set(seen.claimed_mib) != {seen.host}:
+        found.append(f"Nova has it on {seen.host}, Placement: {dict(seen.claimed_mib)}")
     found += _awake(seen.other, other)
     found += [
         f"action {item.kind} of an ended plan is {item.state}"

@@ -15,8 +15,8 @@ SLEEPS = HostSeen(ASLEEP, SleepState.ASLEEP, 1024, 3, 3)
 MOVED = Action(2, ActionKind.MIGRATE, "host2", "host2", "s", "host1", state=ActionState.DONE)
 PLAN = Plan("p", PlanKind.CONSOLIDATE, PlanTrigger.OPERATOR, PlanState.DONE, (MOVED,))
 FAILED = replace(PLAN, state=PlanState.FAILED, actions=(replace(MOVED, state=ActionState.FAILED),))
-DOWN = Seen(PLAN, SLEEPS, AWAKE, "ACTIVE", "", "host2", {"host2": "running"})
-UP = Seen(PLAN, AWAKE, AWAKE, "ACTIVE", "", "host1", {"host1": "running"})
+DOWN = Seen(PLAN, SLEEPS, AWAKE, "ACTIVE", "", "host2", {"host2": "running"}, {"host2": 1024})
+UP = Seen(PLAN, AWAKE, AWAKE, "ACTIVE", "", "host1", {"host1": "running"}, {"host1": 1024})
 
 
 def wrong(seen: Seen, way: Way) -> list[str]:
@@ -31,7 +31,9 @@ def test_nothing_is_wrong_where_all_agree() -> None:
 def test_what_failed_may_leave_the_server_at_either_host() -> None:
     undone = replace(UP, plan=FAILED, sleeper=replace(AWAKE, sleep=None))
     assert wrong(undone, Way.DOWN) == []
-    assert wrong(replace(undone, host="host2", domains={"host2": "running"}), Way.DOWN) == []
+    assert (
+        wrong(replace(undone, host="host2", domains={"host2": "running"}, claimed_mib={"host2": 1024}), Way.DOWN) == []
+    )
     assert wrong(replace(DOWN, plan=FAILED), Way.UP) == [], "who was not woken sleeps on"
     assert wrong(replace(DOWN, plan=FAILED), Way.DOWN) != [], "who was put to sleep in vain is woken"
 
@@ -49,7 +51,7 @@ def test_what_failed_may_leave_the_server_at_either_host() -> None:
         {"other": replace(AWAKE, service=("disabled", "pondstack plan p"))},
         {"other": replace(AWAKE, lent_mib=64)},
         {"other": replace(AWAKE, stopped=1)},
-        {"host": "host1", "domains": {"host1": "running"}},
+        {"host": "host1", "domains": {"host1": "running"}, "claimed_mib": {"host1": 1024}},
     ],
 )
 def test_a_host_that_was_to_sleep_and_does_not(changes: dict[str, Any]) -> None:
@@ -65,11 +67,13 @@ def test_a_host_that_was_to_sleep_and_does_not(changes: dict[str, Any]) -> None:
         {"sleeper": replace(AWAKE, stopped=3)},
         {"status": "ERROR"},
         {"task": "migrating"},
-        {"host": "host2"},
+        {"claimed_mib": {"host2": 1024}},
+        {"claimed_mib": {"host1": 1024, "host2": 1024}},
         {"domains": {"host1": "running", "host2": "paused"}},
         {"domains": {}},
+        {"claimed_mib": {}},
         {"plan": replace(PLAN, actions=(replace(MOVED, state=ActionState.RUNNING),))},
     ],
 )
 def test_a_host_that_was_to_wake_and_has_not(changes: dict[str, Any]) -> None:
-    assert len(wrong(replace(UP, **changes), Way.UP)) == 1 + ("host" in changes)
+    assert len(wrong(replace(UP, **changes), Way.UP)) == 1
