@@ -90,8 +90,8 @@ class LeftByNova:
     def adopt(self, server: str, host: str) -> None:
         """Have Nova know that a server runs on a host: its database says so, since no command of Nova's can.
 
-        A nova-compute that dies while libvirt migrates a guest does not hear that this has ended. What the server claims
-        of its former host it claims of this one then (`openstack resource provider allocation set`).
+        A nova-compute that dies while libvirt migrates a guest does not hear that this has ended. What the server
+        claims of its former host it claims of this one then (`openstack resource provider allocation set`).
         """
         engine = sa.create_engine(database.mariadb(self.rack.layout).database_url("nova"), poolclass=sa.NullPool)
         with engine.begin() as connection:
