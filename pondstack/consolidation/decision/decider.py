@@ -69,10 +69,10 @@ class _Decider:
 
     def run(self) -> Decision:
         """Relieve the overloaded, wake what the reserve lacks, then empty the underloaded, the least loaded first."""
-        overloaded = []
+        overloaded = set()
         for name, host in self._hosts.items():
             if host.load[-1] >= self._threshold(host):
-                overloaded.append(name)
+                overloaded.add(name)
             else:
                 self._rooms.add(name, self._room(host))
         for name in sorted(overloaded, key=lambda name: (-self._hosts[name].load[-1], name)):
@@ -167,7 +167,7 @@ class _Decider:
         if found is None:
             return False
         chain = found if found in self._draft.woken else demand.server.host
-        self._draft.moves.setdefault(chain, []).append(Move(demand, found))
+        self._draft.add(chain, [Move(demand, found)])
         return True
 
     def _wake(self, demand: Demand) -> str | None:
@@ -259,7 +259,7 @@ class _Decider:
         self._draft.emptied[host.name] = _lendable(host, demands)
         self._reserve.remove(host)
         if placed:
-            self._draft.moves[host.name] = [Move(demand, found) for demand, found in placed]
+            self._draft.add(host.name, [Move(demand, found) for demand, found in placed])
         return ""
 
     # What it brings

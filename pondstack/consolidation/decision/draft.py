@@ -1,5 +1,6 @@
 """A plan that is being made: where each server goes, which hosts are emptied, which are woken. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pondstack.consolidation.decision.demand import Demand
@@ -24,18 +25,20 @@ class Move:
 class Draft:
     """Moves by the host that they are made for: one that is emptied, one that is relieved, or one that is woken.
 
-    `emptied`: with what each could lend then, in MiB. `left`: overloaded hosts that stay so.
+    `emptied`: with what each could lend then, in MiB. `left`: overloaded hosts that stay so. `migrations`: how many
+    servers move; counted, since it is asked for each host.
     """
 
     emptied: dict[str, int] = field(default_factory=dict)
     moves: dict[str, list[Move]] = field(default_factory=dict)
     woken: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    migrations: int = 0
 
-    @property
-    def migrations(self) -> int:
-        """How many servers move."""
-        return sum(len(moves) for moves in self.moves.values())
+    def add(self, chain: str, moves: Sequence[Move]) -> None:
+        """Have servers move for a host."""
+        self.moves.setdefault(chain, []).extend(moves)
+        self.migrations += len(moves)
 
     def actions(self, afterwards: Afterwards) -> tuple[Action, ...]:
         """Return the actions in order: hosts are woken and relieved before others are emptied."""
