@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { IDS = 64, EVENTS = 256, FIRST_PORT = 40000, NOBODY_LISTENS = 8, REFUSED = 28 };
+enum { IDS = 64, EVENTS = 256, FIRST_PORT = 40000, NOBODY_LISTENS = 8, REFUSED = 28, FOR_EVER_SECONDS = 60 };
 
 typedef struct {
     struct rdma_cm_id id; /* first: librdmacm's callers know this part */
@@ -36,6 +37,7 @@ static struct ibv_device device = {.name = "fake0"};
 static struct ibv_context context = {.device = &device};
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 
 static pthread_mutex_t *enter(void)
 {
@@ -134,13 +136,25 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     return 0;
 }
 
+/* As librdmacm does: for another thread's event, which it is about to acknowledge. One of the caller's own would keep
+ * it for ever. */
+static void wait_until_acknowledged(const Fake *fake)
+{
+    struct timespec ends;
+    clock_gettime(CLOCK_REALTIME, &ends);
+    ends.tv_sec += FOR_EVER_SECONDS;
+    while (fake->unacknowledged) {
+        if (pthread_cond_timedwait(&acknowledged, &lock, &ends) != 0) {
+            abort();
+        }
+    }
+}
+
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
     ALONE;
     Fake *fake = fake_of(id);
-    if (fake->unacknowledged) {
-        abort(); /* librdmacm would wait for ever */
-    }
+    wait_until_acknowledged(fake);
     for (unsigned at = 0; at < pending;) {
         if (events[at]->id != id) {
             at++;
@@ -319,6 +333,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
     ALONE;
     fake_of(event->id)->unacknowledged--;
+    pthread_cond_broadcast(&acknowledged);
     drop(event);
     return 0;
 }

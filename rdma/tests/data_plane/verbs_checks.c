@@ -14,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -66,7 +67,10 @@ static void *admit(void *unused)
     while (!lender.ends) {
         if (poll(&fd, 1, 20) == 1) {
             struct rdma_cm_event *event;
-            CHECK(rdma_get_cm_event(lender.channel, &event) == 0);
+            if (rdma_get_cm_event(lender.channel, &event) != 0) {
+                CHECK(errno == EAGAIN); /* it was that of a connection which is destroyed meanwhile */
+                continue;
+            }
             if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
                 answer_request(event->id, event->param.conn.private_data);
             }
@@ -137,6 +141,7 @@ static void begin_lender(void)
     CHECK(getsockname(lender.key_listener, (struct sockaddr *)&address, &size) == 0);
     lender.key_port = ntohs(address.sin_port);
     lender.channel = rdma_create_event_channel();
+    CHECK(fcntl(lender.channel->fd, F_SETFL, O_NONBLOCK) == 0);
     CHECK(rdma_create_id(lender.channel, &lender.listener, NULL, RDMA_PS_TCP) == 0);
     address.sin_port = 0;
     CHECK(rdma_bind_addr(lender.listener, (struct sockaddr *)&address) == 0 && rdma_listen(lender.listener, 8) == 0);
