@@ -183,8 +183,7 @@ class Runner:
             nonlocal wrong
             try:
                 self._tended(kill, left)
-                plan = watch.plan()
-                assert plan is not None
+                plan = self._processes.reader.plans.plan(watch.uuid)
                 seen = self._hosts.look(plan, pair.sleeper, pair.other)
                 wrong = judge.broken(seen, kill.step.way, pair.sleeper, pair.other) + self._left.disagreements()
                 if wrong and kill.victim in COMPUTES:
