@@ -18,6 +18,7 @@ from pondstack_rack.layout import PORTS, Sizes
 from pondstack_rack.rack import Rack
 from tests.fixtures import workers
 from tests.rack.service_logs import told_since
+from tests.robustness.mitigations.rack import Processes
 
 RUNNING = "PONDSTACK_TEST_RACK"
 HOSTS, FAKES, SLICES = 2, 4, 16
@@ -73,3 +74,11 @@ def _racks() -> Iterator[Rack]:
             print(f"kept: {folder}")
         else:
             rack.down()
+
+
+@pytest.fixture
+def processes(rack: Rack) -> Iterator[Processes]:
+    """The rack's processes as victims."""
+    made = Processes(rack)
+    yield made
+    made.close()

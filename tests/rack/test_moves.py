@@ -4,8 +4,6 @@ Three: of each data plane, at the moment when all depends on it, and an abort. B
 them, on a rack of their own: `make robustness MOVES=20 SEED=1`.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from pondstack_rack.rack import Rack
@@ -23,14 +21,6 @@ FIRST = [
     Kill(2, Step.CONNECTED, Victim.OPERATOR, Act.ABORT, wait_seconds=0.0, away_seconds=0.0),
 ]
 BY_NIGHT = 8
-
-
-@pytest.fixture
-def processes(rack: Rack) -> Iterator[Processes]:
-    """The rack's processes as victims."""
-    made = Processes(rack)
-    yield made
-    made.close()
 
 
 def judge(rack: Rack, processes: Processes, plan: list[Kill], number: int) -> None:

@@ -3,8 +3,6 @@
 More of them, each step with each death, on a rack of their own: `make robustness PLANS=58 SEED=1`.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from pondstack_rack.rack import Rack
@@ -17,14 +15,6 @@ from tests.robustness.plans.run import Runner
 pytestmark = [pytest.mark.rack, pytest.mark.night, pytest.mark.timeout(3600)]
 
 BY_NIGHT = 8
-
-
-@pytest.fixture
-def processes(rack: Rack) -> Iterator[Processes]:
-    """The rack's processes as victims."""
-    made = Processes(rack)
-    yield made
-    made.close()
 
 
 def test_some_die(rack: Rack, processes: Processes) -> None:

@@ -96,14 +96,13 @@ class Actor:
     def _end(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
         """Have it refuse the order to sleep, which may still be on its way to it, before its memory is its own."""
         try:
-            told = self._agents.end_suspension(item.host, epoch=self._ledger.epoch, operation_id=suspension(item))
-        except oslo_messaging.MessagingTimeout:
-            return Step(Act.WAIT, SleepState.WAKING, item.reason)
+            host, epoch, order = item.host, self._ledger.epoch, suspension(item)
+            told = call_agent(host, lambda: self._agents.end_suspension(host, epoch=epoch, operation_id=order))
         except oslo_messaging.MessagingException as error:
             if not isinstance(error, oslo_messaging.RPCVersionCapError) and not does_not_know(error):
                 raise
             return step  # an agent of a former release: as it was before
-        asleep = told["operation_id"] == suspension(item) and told["state"] == "entering"
+        asleep = told["operation_id"] == order and told["state"] == "entering"
         return Step(Act.WAIT, SleepState.WAKING, item.reason) if asleep else step
 
     def _wake(self, item: HostSleep, step: Step, _seen: Seen) -> Step:

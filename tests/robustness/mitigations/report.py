@@ -1,11 +1,11 @@
 """The report of a run: each step by name, who was killed at it and how it ended; JSON for everything else."""
 
-import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.robustness import deaths
+from tests.robustness.deaths import Run, broken, judged, left_by_nova, table
 from tests.robustness.mitigations.plan import LEAST_OF_A_STEP, MITIGATIONS_JUDGED, STEPS, Kill, Place, Victim
 
 HEAD = ("step", "kills", "of real guests", "done", "undone", "broken", "killed")
@@ -35,24 +35,9 @@ class Outcome:
     broken: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """`unclean`: what ledger, Placement, agents and devices disagreed on when all servers were deleted."""
-
-    seed: int
-    count: int
-    outcomes: Sequence[Outcome]
-    unclean: Sequence[str]
-    seconds: float
-
-
 def missed(run: Run) -> list[str]:
     """Return the targets that do not hold."""
-    wrong = [item for item in run.outcomes if item.broken]
-    found = [f"{len(wrong)} mitigations broke a promise, target 0"] if wrong else []
-    found += [f"{len(run.unclean)} leftovers at the end, target 0"] if run.unclean else []
-    if len(run.outcomes) < run.count:
-        found.append(f"ended early: {len(run.outcomes)} of {run.count} kills")
+    found = broken(run, "mitigations")
     if run.count >= MITIGATIONS_JUDGED:
         met = _met(run)
         found += [
@@ -69,10 +54,7 @@ def _met(run: Run) -> Counter[str]:
 
 def text(run: Run) -> str:
     """Return the last lines of a run."""
-    cells = [HEAD, *(_row(run, step.name) for step in STEPS)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
-    lines = [" | ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    lines.insert(1, "-|-".join("-" * width for width in widths))
+    lines = table(HEAD, *(_row(run, step.name) for step in STEPS))
     met = [item for item in run.outcomes if item.state]
     struck = Counter(item.kill.victim for item in met)
     lines.append("killed: " + ", ".join(f"{victim} {struck[victim]}" for victim in Victim))
@@ -81,13 +63,10 @@ def text(run: Run) -> str:
     unmet = [step.name for step in STEPS if not _met(run)[step.name]]
     if unmet:
         lines.append(f"not met: {'; '.join(unmet)}")
-    nova = [thing for item in run.outcomes for thing in item.left_by_nova]
-    lines.append(f"left by Nova after kills of nova-compute, and put right as its operator does: {len(nova)}")
-    lines += [f"  {thing}" for thing in nova]
+    lines += left_by_nova(run)
     lines.append(NOTE)
     lines.append(f"seed {run.seed}: {len(met)} kills met their step of {len(run.outcomes)} in {run.seconds:.0f} s")
-    faulty = missed(run)
-    return "\n".join([*lines, f"FAILED: {'; '.join(faulty)}" if faulty else "OK: every target holds"])
+    return judged(lines, missed(run))
 
 
 def _row(run: Run, name: str) -> tuple[str, ...]:
@@ -102,14 +81,6 @@ def _row(run: Run, name: str) -> tuple[str, ...]:
 
 def save(run: Run, folder: Path) -> None:
     """Write report.json and report.txt."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data = {
-        "seed": run.seed,
-        "count": run.count,
-        "seconds": run.seconds,
-        "missed": missed(run),
-        "unclean": list(run.unclean),
-        "outcomes": [{**asdict(item), "step": item.kill.step.name} for item in run.outcomes],
-    }
-    (folder / "report.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "report.txt").write_text(text(run) + "\n")
+    deaths.save(
+        run, folder, missed(run), text(run), [{**asdict(item), "step": item.kill.step.name} for item in run.outcomes]
+    )

@@ -42,7 +42,7 @@ def test_a_broken_promise_fails_the_run() -> None:
 def test_leftovers_and_an_early_end_fail_the_run() -> None:
     run = run_of()
     assert missed(replace(run, unclean=("a claim",))) == ["1 leftovers at the end, target 0"]
-    assert missed(replace(run, count=51)) == ["ended early: 50 of 51 kills"]
+    assert missed(replace(run, count=51)) == ["ended early: 50 of 51 mitigations"]
 
 
 def test_a_step_that_was_not_met_three_times_fails_a_whole_run_only() -> None:

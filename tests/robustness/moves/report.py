@@ -1,11 +1,11 @@
 """The report of a run: each victim by name, at which steps it died and how the migrations ended; JSON for the rest."""
 
-import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.robustness import deaths
+from tests.robustness.deaths import Run, broken, judged, left_by_nova, table
 from tests.robustness.moves.plan import LEAST_OF_A_VICTIM, MOVES_JUDGED, Kill, Step, Victim
 
 HEAD = ("who", "met", "killed", "frozen", "moved", "stayed", "broken", "at")
@@ -33,24 +33,9 @@ class Outcome:
     broken: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """`unclean`: what was left when the server was deleted."""
-
-    seed: int
-    count: int
-    outcomes: Sequence[Outcome]
-    unclean: Sequence[str]
-    seconds: float
-
-
 def missed(run: Run) -> list[str]:
     """Return the targets that do not hold."""
-    wrong = [item for item in run.outcomes if item.broken]
-    found = [f"{len(wrong)} moves broke a promise, target 0"] if wrong else []
-    found += [f"{len(run.unclean)} leftovers at the end, target 0"] if run.unclean else []
-    if len(run.outcomes) < run.count:
-        found.append(f"ended early: {len(run.outcomes)} of {run.count} moves")
+    found = broken(run, "moves")
     if run.count >= MOVES_JUDGED:
         met = Counter(item.kill.victim for item in run.outcomes if item.end)
         found += [
@@ -63,18 +48,12 @@ def missed(run: Run) -> list[str]:
 
 def text(run: Run) -> str:
     """Return the last lines of a run."""
-    cells = [HEAD, *(_row(run, victim) for victim in Victim)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
-    lines = [" | ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    lines.insert(1, "-|-".join("-" * width for width in widths))
-    nova = [thing for item in run.outcomes for thing in item.left_by_nova]
-    lines.append(f"left by Nova after deaths of nova-compute, and put right as its operator does: {len(nova)}")
-    lines += [f"  {thing}" for thing in nova]
+    lines = table(HEAD, *(_row(run, victim) for victim in Victim))
+    lines += left_by_nova(run)
     lines.append(NOTE)
     met = sum(bool(item.end) for item in run.outcomes)
     lines.append(f"seed {run.seed}: {met} deaths met their step of {len(run.outcomes)} in {run.seconds:.0f} s")
-    faulty = missed(run)
-    return "\n".join([*lines, f"FAILED: {'; '.join(faulty)}" if faulty else "OK: every target holds"])
+    return judged(lines, missed(run))
 
 
 def _row(run: Run, victim: Victim) -> tuple[str, ...]:
@@ -89,14 +68,4 @@ def _row(run: Run, victim: Victim) -> tuple[str, ...]:
 
 def save(run: Run, folder: Path) -> None:
     """Write report.json and report.txt."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data = {
-        "seed": run.seed,
-        "count": run.count,
-        "seconds": run.seconds,
-        "missed": missed(run),
-        "unclean": list(run.unclean),
-        "outcomes": [asdict(item) for item in run.outcomes],
-    }
-    (folder / "report.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "report.txt").write_text(text(run) + "\n")
+    deaths.save(run, folder, missed(run), text(run), [asdict(item) for item in run.outcomes])

@@ -7,7 +7,7 @@ import pytest
 
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.observer import suspension
-from pondstack.domain.errors import StaleEpoch
+from pondstack.domain.errors import StaleEpoch, Unavailable
 from pondstack.domain.host_sleep import HostSleep, SleepState
 from pondstack.domain.host_sleep_step import Act, Seen, Step
 
@@ -47,7 +47,6 @@ def acted(answer):
         ({"operation_id": "", "state": ""}, BACK),
         ({"operation_id": "another", "state": "entering"}, BACK),
         ({"operation_id": suspension(ITEM), "state": "entering"}, STAYS),
-        (oslo_messaging.MessagingTimeout(), STAYS),
         (oslo_messaging.RPCVersionCapError(version="1.20", version_cap="1.19"), BACK),
         (oslo_messaging.UnsupportedVersion("1.20"), BACK),
         (oslo_messaging.RemoteError("UnsupportedVersion", "1.20"), BACK),
@@ -55,6 +54,11 @@ def acted(answer):
 )
 def test_a_host_is_its_own_again_once_it_refuses_to_sleep(answer, step):
     assert acted(answer) == step
+
+
+def test_one_that_does_not_answer_is_asked_again():
+    with pytest.raises(Unavailable, match="h1"):
+        acted(oslo_messaging.MessagingTimeout())
 
 
 @pytest.mark.parametrize("error", [StaleEpoch("another leads"), oslo_messaging.RemoteError("ValueError", "bad")])
