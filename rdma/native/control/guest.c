@@ -212,6 +212,16 @@ static int empty_memory(const struct pager *pager, struct problem *problem)
     return 0;
 }
 
+/* A thread that began to give a page up before the memory was watched tells nobody: evicted before it is done, the page
+ * would come back. Where one does not get on (it waits for a disk), a guest is served rather than refused. */
+static void await_discards(const struct guest *guest)
+{
+    struct problem problem;
+    if (inject_barrier(&guest->pager.target, &problem) != 0) {
+        fprintf(stderr, "guest %s: what it gave up just now may come back: %s\n", guest->settings.guest, problem.text);
+    }
+}
+
 /* Undo the beginning of an attachment. The memory of one that goes on stays registered: its holes are not zeros. */
 static int give_up(struct guest *guest, bool fresh)
 {
@@ -234,8 +244,8 @@ static int begin_serving(struct guest *guest, bool fresh)
         return give_up(guest, fresh);
     }
     CRASH_POINT("registered");
-    pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : ORDER_SERVE);
-    bool incoming = guest->settings.incoming;
+    bool incoming = guest->settings.incoming, holds = fresh && !incoming && !guest->settings.detaching;
+    pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : holds ? ORDER_HOLD : ORDER_SERVE);
     error = fresh ? fix_mapping(pager, &guest->problem) : 0;
     error = error == 0 && fresh && incoming ? empty_memory(pager, &guest->problem) : error;
     if (error == 0) {
@@ -248,6 +258,10 @@ static int begin_serving(struct guest *guest, bool fresh)
     error = error == 0 ? pthread_create(&guest->thread, NULL, guest_serve, pager) : error;
     if (error > 0) {
         problem_set(&guest->problem, "no thread: %s", strerror(error));
+    }
+    if (error == 0 && holds) {
+        await_discards(guest);
+        pager_set_order(pager, ORDER_SERVE);
     }
     return error == 0 ? 0 : give_up(guest, fresh);
 }

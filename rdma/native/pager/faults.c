@@ -35,7 +35,7 @@ static uint32_t room(const struct pager *pager)
 /* See that a chunk can come in. Where nothing can leave, since the store fails, the guest is slowed down and goes on. */
 static void make_room(struct pager *pager)
 {
-    if (atomic_load(&pager->order) == ORDER_DETACH || pager->frozen) {
+    if (atomic_load(&pager->order) != ORDER_SERVE || pager->frozen) {
         return;
     }
     while (room(pager) < pager->chunk) {

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "injection.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -90,17 +91,48 @@ static int carry_out(const struct call *call, long *result)
     return end;
 }
 
+/* Seize a thread, and wait until it is about to run its own code. */
+static int stop(pid_t pid)
+{
+    if (ptrace(PTRACE_SEIZE, pid, 0, 0) != 0) {
+        return NO_SEIZE;
+    }
+    return ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0 && stopped(pid) ? DONE : NO_STOP;
+}
+
+/* Stop its threads, one after the other, and let each go on. One that was begun meanwhile has no former call. */
+static int stop_each(const struct call *call, long *result)
+{
+    char path[NAME_BYTES];
+    int end = DONE;
+    snprintf(path, sizeof path, "/proc/%d/task", call->pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder != NULL && end == DONE && (entry = readdir(folder)) != NULL;) {
+        pid_t thread = atoi(entry->d_name);
+        errno = 0;
+        end = thread > 0 ? stop(thread) : DONE;
+        if (end == DONE && thread > 0) {
+            ptrace(PTRACE_DETACH, thread, 0, 0);
+        } else if (errno == ESRCH || errno == 0) {
+            end = DONE; /* it has ended */
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    *result = 0;
+    return end;
+}
+
 static int trace(const struct call *call, long *result)
 {
     uint64_t all = ~(uint64_t)0, mask;
-    if (ptrace(PTRACE_SEIZE, call->pid, 0, 0) != 0) {
-        return NO_SEIZE;
-    }
-    if (ptrace(PTRACE_INTERRUPT, call->pid, 0, 0) != 0 || !stopped(call->pid)) {
-        return NO_STOP;
+    int end = stop(call->pid);
+    if (end != DONE) {
+        return end;
     }
     /* No handler of a signal may run in between, as it would be on our instruction. */
-    int end = NO_STOP;
+    end = NO_STOP;
     if (ptrace(PTRACE_GETSIGMASK, call->pid, SIGNAL_SET_BYTES, &mask) == 0 &&
         ptrace(PTRACE_SETSIGMASK, call->pid, SIGNAL_SET_BYTES, &all) == 0) {
         end = carry_out(call, result);
@@ -116,22 +148,19 @@ struct outcome {
     long result;
 };
 
-static int inject(const struct target *target, struct call *call, const char *what, struct problem *problem)
+/* Have a child do it, and wait for what it says; -1 and the problem, where a step failed. */
+static int act(const struct call *call, int (*action)(const struct call *call, long *result), struct outcome *told,
+               struct problem *problem)
 {
     struct outcome outcome = {.step = NO_STOP, .error = ETIMEDOUT};
     int ends[2];
-    call->pid = target->pid;
-    call->instruction = target_syscall_instruction(target);
-    if (call->instruction == 0) {
-        return problem_set(problem, "process %d has no vDSO with a system call; only x86-64 is supported", target->pid);
-    }
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return problem_set(problem, "no pipe: %s", strerror(errno));
     }
     pid_t child = fork();
     if (child == 0) {
         errno = 0;
-        outcome.step = trace(call, &outcome.result);
+        outcome.step = action(call, &outcome.result);
         outcome.error = errno;
         _exit(write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
     }
@@ -146,8 +175,23 @@ static int inject(const struct target *target, struct call *call, const char *wh
     }
     if (got != sizeof outcome || outcome.step != DONE) {
         return problem_set(problem,
-                           "process %d takes no system call from outside (%s: %s)%s", target->pid,
+                           "process %d takes no system call from outside (%s: %s)%s", call->pid,
                            steps[outcome.step], strerror(outcome.error), target_denial(outcome.error));
+    }
+    *told = outcome;
+    return 0;
+}
+
+static int inject(const struct target *target, struct call *call, const char *what, struct problem *problem)
+{
+    struct outcome outcome;
+    call->pid = target->pid;
+    call->instruction = target_syscall_instruction(target);
+    if (call->instruction == 0) {
+        return problem_set(problem, "process %d has no vDSO with a system call; only x86-64 is supported", target->pid);
+    }
+    if (act(call, trace, &outcome, problem) != 0) {
+        return -1;
     }
     if (outcome.result < 0) {
         return problem_set(problem,
@@ -174,4 +218,11 @@ int inject_advice(const struct target *target, const struct memory *memory, int 
     struct call call = {
         .number = SYS_madvise, .first = memory->address, .second = memory->bytes, .third = (unsigned long)advice};
     return inject(target, &call, "advice for its memory", problem);
+}
+
+int inject_barrier(const struct target *target, struct problem *problem)
+{
+    struct call none = {.pid = target->pid};
+    struct outcome outcome;
+    return act(&none, stop_each, &outcome, problem);
 }

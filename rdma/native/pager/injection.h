@@ -17,4 +17,7 @@ int inject_memfd(const struct target *target, const char *name, struct problem *
 /* Have it call madvise(2) for its memory. */
 int inject_advice(const struct target *target, const struct memory *memory, int advice, struct problem *problem);
 
+/* Stop each of its threads once, for a moment: system calls that were under way have ended after that. 0, or -1. */
+int inject_barrier(const struct target *target, struct problem *problem);
+
 #endif

@@ -109,7 +109,7 @@ bool pager_freeze(struct pager *pager, bool frozen)
 /* What to do when there is no event; milliseconds until the next turn, -1: until something happens. */
 static int pages_turn(struct pager *pager)
 {
-    uint32_t due = eviction_due(pager);
+    uint32_t due = atomic_load(&pager->order) == ORDER_HOLD ? 0 : eviction_due(pager);
     if (due > 0) {
         return evict(pager, due) > 0 ? 0 : RETRY_MS;
     }

@@ -18,8 +18,8 @@
 
 enum { BATCH_PAGES = 16 };
 
-/* What a pager is to do, and how it ended. */
-enum pager_order { ORDER_SERVE, ORDER_DETACH, ORDER_STOP };
+/* What a pager is to do (HOLD: serve, and have no page leave yet), and how it ended. */
+enum pager_order { ORDER_SERVE, ORDER_HOLD, ORDER_DETACH, ORDER_STOP };
 enum pager_end { STILL_RUNS, ENDED_STOPPED, ENDED_DETACHED, ENDED_GUEST_GONE, ENDED_HANDED_OVER, ENDED_FAILED };
 
 struct pager {
