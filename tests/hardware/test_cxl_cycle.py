@@ -1,6 +1,6 @@
 """Slices come online, go offline and return in any order while the driver is killed: none is lost, none leaks.
 
-Environment: CYCLES (operations; 30, or 200 by night), PONDSTACK_SEED. A failure prints the command that repeats it.
+Environment: CYCLES (operations; 20, or 200 by night), PONDSTACK_SEED. A failure prints the command that repeats it.
 """
 
 import os
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1200)]
 
 SLICES, SLICE_MIB = 8, 128
 HOST = "host1"
-CYCLES = int(os.environ.get("CYCLES", by_night(200, 30)))
+CYCLES = int(os.environ.get("CYCLES", by_night(200, 20)))
 KILLED_SHARE = 0.4
 """So many operations are killed at a step, if they have so many steps."""
 STEPS = {"attach": 9, "detach": 6}

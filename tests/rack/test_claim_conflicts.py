@@ -14,12 +14,13 @@ from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.processes import environment
 from pondstack_rack.rack import Rack
+from tests.fixtures.seeds import by_night
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITERS = 2
-ROUNDS = 60
+ROUNDS = by_night(60, 15)
 MOST_TRIES = 5
 
 
