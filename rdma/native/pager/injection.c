@@ -104,10 +104,10 @@ static int stop(pid_t pid)
 static int stop_each(const struct call *call, long *result)
 {
     char path[NAME_BYTES];
-    int end = DONE;
     snprintf(path, sizeof path, "/proc/%d/task", call->pid);
     DIR *folder = opendir(path);
-    for (struct dirent *entry; folder != NULL && end == DONE && (entry = readdir(folder)) != NULL;) {
+    int end = folder == NULL ? NO_SEIZE : DONE;
+    for (struct dirent *entry; end == DONE && (entry = readdir(folder)) != NULL;) {
         pid_t thread = atoi(entry->d_name);
         errno = 0;
         end = thread > 0 ? stop(thread) : DONE;
