@@ -1,6 +1,6 @@
 """The leader dies at each step of a plan, over a real database: the next one ends the plan, or what it did is undone.
 
-A step: before and after each commit, and before and after each call that changes something at Nova. By day each second
+A step: before and after each commit, and before and after each call that changes something at Nova. By day each third
 one: the simulation has them all (tests/sim/plans).
 """
 
@@ -215,5 +215,5 @@ def check(world: SqlWorld, way: Way, uuid: str, told: str) -> None:
 def test_whatever_step_its_leader_dies_at_a_plan_ends(name, tmp_path):
     count = run(WAYS[name], tmp_path, 0)
     assert count >= 4, "there is something to die at"
-    for at in range(1, count + 1, by_night(1, 2)):
+    for at in range(1, count + 1, by_night(1, 3)):
         run(WAYS[name], tmp_path, at)
