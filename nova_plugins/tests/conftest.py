@@ -1,5 +1,6 @@
 """Fixtures of the plugins' tests: Nova's objects registered, and a rack of two pools that tests may bend."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -46,16 +47,22 @@ def use_rack() -> Iterator[Callable[..., snapshot.SnapshotCache]]:
 
     def use(*answers: Snapshot | Exception) -> snapshot.SnapshotCache:
         left = list(answers)
+        failed = threading.Event()
 
         def fetch() -> Snapshot:
             answer = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(answer, Exception):
+                failed.set()
                 raise answer
             return answer
 
         cache = snapshot.SnapshotCache(fetch, interval_seconds=3600, max_age_seconds=30)
         snapshot.reset(cache)
-        cache.newer(5)
+        if all(isinstance(answer, Exception) for answer in answers):
+            cache.newer(0)
+            failed.wait(5)
+        else:
+            cache.newer(5)
         return cache
 
     yield use

@@ -7,6 +7,7 @@ machine, and clear its accessed bits.
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 MIB = 2**20
-UUID = "7b0a5c1e-3f52-4c1d-9f0e-2d6a8c4b1e90"
+UUID = str(uuid.uuid4())
+"""Of this process: /proc shows the guests of tests that run beside it, too."""
 
 _GUEST = """
 import mmap, os, random, sys
