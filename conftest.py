@@ -35,8 +35,8 @@ if not os.path.exists(f"/proc/{os.getpgrp()}"):
 pytest_plugins = [
     "tests.fixtures.checked_schemas",
     "tests.fixtures.servers",
-    "tests.fixtures.marks",
     "tests.fixtures.tiers",
+    "tests.fixtures.marks",
     "tests.fixtures.workers",
     "tests.fixtures.stalls",
     "tests.fixtures.outcomes",
