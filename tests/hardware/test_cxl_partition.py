@@ -28,6 +28,8 @@ SYSTEM = "/sys/fs/cgroup/system.slice"
 POLICY = ("numactl", "--membind=0")
 LEFT_MIB = 160
 """What the plain guest leaves of the free local memory."""
+MORE_MIB = 64
+"""What is read beyond the free local memory: enough to spill, as is shown without the partition."""
 KERNELS_MIB = 8
 """More than the kernel keeps of a node of 384 MiB for itself: the watermarks, and what lies freed in each CPU's lists,
 which is not free and counts as used.
@@ -63,12 +65,12 @@ def on_node(host: EmulatedHost, node: int, name: str) -> int:
     return int(shell(host, f"awk '/{name}:/ {{print $4}}' /sys/devices/system/node/node{node}/meminfo")) // 1024
 
 
-def read_more_than_fits(host: EmulatedHost, how: str, node: int, more_mib: int = 256) -> int:
+def read_more_than_fits(host: EmulatedHost, how: str, node: int) -> int:
     """Read a file that is larger than the free local memory; return the MiB of page cache that the pool has more."""
     shell(host, "rm -f /var/tmp/large")  # first: what is cached of it would be free room that nobody counted
     before = on_node(host, node, "FilePages")
     # A file with nothing in it: the kernel caches its pages all the same.
-    shell(host, f"truncate -s {on_node(host, 0, 'MemFree') + more_mib}M /var/tmp/large")
+    shell(host, f"truncate -s {on_node(host, 0, 'MemFree') + MORE_MIB}M /var/tmp/large")
     shell(host, f"{how} dd if=/var/tmp/large of=/dev/null bs=1M status=none")
     return on_node(host, node, "FilePages") - before
 
@@ -108,7 +110,7 @@ def test_nothing_of_others_lands_on_a_guests_slices(rack: CxlRack, figures: Figu
             assert "oom-kill" not in shell(host, "dmesg")
             # The same without the partition, last: this host does spill, and may kill a guest for it. Not far: what
             # runs out of the emulated device's memory, such as the host's own programs, is next to standing still.
-            assert read_more_than_fits(host, "", node, more_mib=64) > 0
+            assert read_more_than_fits(host, "", node) > 0
             figures.add("page cache on a slice, confined and by a guest's policy", 0, "MiB")
 
 
