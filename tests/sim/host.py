@@ -35,7 +35,7 @@ def serving(endpoints: Sequence[Any], method: str) -> Any:
 class SimHost:
     """One host. `up` False: it has no power, its guests are gone; `agent_up` False: only its agent is.
 
-    `asleep`: its processes stand still, and what it lends is served.
+    `asleep`: its processes stand still, and what it lends is served. `power_cuts`: how often all that ran here ended.
     """
 
     def __init__(self, rack: "Rack", name: str) -> None:
@@ -44,6 +44,7 @@ class SimHost:
         self.memory = MemoryHost(name, rack.devices.values())
         self.up = True
         self.asleep = False
+        self.power_cuts = 0
         self.wall_skew_seconds = 0.0
         self.process: Process | None = None
         self.life: Life | None = None
@@ -148,6 +149,7 @@ class SimHost:
     def die(self) -> None:
         """Lose power: agent and guests are gone, the disk stays."""
         self.up = self.asleep = False
+        self.power_cuts += 1
         if self.rack.plans is not None:
             self.rack.plans.wakers[self.name].kill()
         if self.process is not None:

@@ -3,6 +3,7 @@
 What it does in which order is nova_plugins' and Nova's own: claim, attach, start; stop, detach, drop the claim.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,12 +98,13 @@ class Nova:
     def _attach(
         self, instance: Instance, host: str, shape: tuple[int, ...] | None, source: str = ""
     ) -> Attachment | None:
-        """Attach, by one operation id; None when it was refused or never answered."""
+        """Attach, by one operation id; None when it was refused or never answered, or its nova-compute lost power."""
+        runs_on = self._power(host)
         operation_id = self._operation(instance, "attach")
         more = {"shape": shape, "source": source}
         request = AssignRequest(instance.name, host, instance.pool, instance.mib, 2 * instance.mib, **more)
         for _ in range(TRIES):
-            if not self._rack.hosts[host].up:
+            if not runs_on():
                 return None
             try:
                 answer = self._agents.attach(operation_id, request)
@@ -113,12 +115,18 @@ class Nova:
                 self._rack.scheduler.note(f"attach {instance.name} refused: {error}")
                 return None
             else:
-                if self._rack.hosts[host].up:
+                if runs_on():
                     self._rack.scheduler.acknowledged += 1
                     held = _held(instance, host, answer, None)
                     self._rack.watch.promise(held)
                     return answer
         return None
+
+    def _power(self, host: str) -> Callable[[], bool]:
+        """Return what tells whether a host has had power ever since: what ran there goes on."""
+        its = self._rack.hosts[host]
+        cuts = its.power_cuts
+        return lambda: its.up and its.power_cuts == cuts
 
     def _run(self, instance: Instance, host: str, attached: Attachment) -> bool:
         """Start the guest on a host; False when the host died meanwhile."""
@@ -242,7 +250,7 @@ class Nova:
             return
         old = instance.held
         assert old is not None
-        shape = tuple(_runs(old))
+        shape, runs_on = tuple(_runs(old)), self._power(target)
         attached = self._attach(instance, target, shape, source if self._rack.history.hands_over else "")
         if attached is not None and attached.handed:
             moved = self._move_in_place(instance, source, target, seconds, attached)
@@ -251,7 +259,7 @@ class Nova:
                 return
         elif attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
             self._rack.scheduler.sleep(seconds)
-            if self._rack.hosts[target].up:
+            if runs_on():
                 self._rack.watch.forget(source, instance.name)
                 self._stop(instance, source)
                 self._detach(instance, source)
@@ -270,16 +278,16 @@ class Nova:
         self, instance: Instance, source: str, target: str, seconds: float, attached: Attachment
     ) -> bool:
         """Have a guest go on at its destination with the slices that it has; False: it is to go on where it was."""
-        old, hosts = instance.held, self._rack.hosts
+        old, hosts, runs_on = instance.held, self._rack.hosts, self._power(target)
         assert old is not None
         self._rack.scheduler.sleep(seconds)
         running = (source, instance.name) in self._rack.watch.running
-        if not (running and hosts[source].up and hosts[target].up):
+        if not (running and hosts[source].up and runs_on()):
             return False
         # Its hypervisor at the source has stopped it, and still maps its slices, until the other one runs it.
         self._rack.watch.stopped(source, instance.name)
         self._rack.moments.pass_by("guest")
-        if hosts[target].up:
+        if runs_on():
             self._rack.watch.came_along(old)
             if self._run(instance, target, attached):
                 self._rack.watch.forget(source, instance.name)

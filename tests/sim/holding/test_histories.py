@@ -39,6 +39,18 @@ def test_a_slice_that_its_host_never_held_comes_back_though_the_keeper_claims() 
     assert not outcome.code, outcome.detail
 
 
+FENCED_WHILE_A_GUEST_CAME = (171005617, 171005702, 171006697)
+"""A host was fenced, and was back, in the middle of a move to it. Here it was the simulation that was wrong: the
+guest arrived, and what its host had been promised for it was to be kept.
+"""
+
+
+@pytest.mark.parametrize("seed", FENCED_WHILE_A_GUEST_CAME)
+def test_no_guest_arrives_where_the_power_was_cut_meanwhile(seed: int) -> None:
+    outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
 FENCED_BEFORE_THE_ORDER = 31001065
 """A host was fenced between the claim of a slice and the order to hold it, which it found when it was back."""
 

@@ -102,8 +102,12 @@ class Operator:
             self.at_work -= 1
 
     def _wipe(self, name: str) -> None:
+        """Set a host up anew; what it was promised for guests that were moving there goes, as they cannot arrive."""
         self._rack.hosts[name].memory.disk.clear()
         self._rack.watch.wiped(f"the agent of {name}")
+        for host, vm in list(self._rack.watch.promised):
+            if host == name:
+                self._rack.watch.forget(host, vm)
 
     def _of(self, host: str) -> list[str]:
         return [item.name for item in self._rack.nova.instances.values() if item.is_on(host)]
