@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from ..lending import plan
+from ..lending.shortage import unassured
 from ..plan import SECONDS, History, Step
 
 PLACE, AUDIT = "place_guest", "placement_audit"
@@ -21,7 +22,7 @@ RATIOS = (1.0, 1.0, 1.0, 1.5)
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     """Return the history of a seed; `only`: with many faults of these kinds and no others."""
     own = tuple(kind for kind in only if kind in FAULTS)
-    history = plan.draw(seed, only=tuple(kind for kind in only if kind not in FAULTS))
+    history = unassured(plan.draw(seed, only=tuple(kind for kind in only if kind not in FAULTS)))
     rng = Random(f"guests {seed}")
     steps = [*history.operations, *_again(rng, history), *_audits(rng)]
     steps += _places(rng, history, steps)

@@ -42,6 +42,15 @@ def test_a_key_that_lives_waits_with_its_zombie() -> None:
     assert not outcome.code, outcome.detail
 
 
+ROOM_THAT_GUESTS_TOOK = 173000405
+"""Somebody was promised what all hosts have together, and guests had been placed there. Only alone is that a fault."""
+
+
+def test_room_that_guests_took_is_not_there_to_lend() -> None:
+    outcome = run(draw(ROOM_THAT_GUESTS_TOOK))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)

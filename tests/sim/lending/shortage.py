@@ -4,6 +4,7 @@ Nothing fails in them but messages that are late or come twice: that there is en
 refusal is a fault, and so is one that is asked to give more than is missing.
 """
 
+from dataclasses import replace
 from random import Random
 
 from ..plan import History, Step, fault
@@ -38,3 +39,13 @@ def draw(seed: int) -> History:
     faults = tuple(fault(rng, at, rng.choice(("delay", "duplicate")), controllers, hosts, {"pool0": 3}) for at in times)
     rooms = {"h1": lent, "h2": 0, "h3": room, "h4": 0}
     return History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True, rooms=rooms)
+
+
+def unassured(history: History) -> History:
+    """Return a history in which nobody knows that there is enough, since others take memory of the hosts, too."""
+    known = {"insists", "missing", "roomy"}
+    steps = (
+        replace(step, values={name: value for name, value in step.values.items() if name not in known})
+        for step in history.operations
+    )
+    return replace(history, operations=tuple(steps))
