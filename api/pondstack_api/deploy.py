@@ -14,7 +14,7 @@ from pondstack_api.dispatch import Dispatcher
 from pondstack_api.health import Health
 from pondstack_api.middleware import faults
 from pondstack_api.middleware.auth import Context, NoAuth, TokenCheck
-from pondstack_api.middleware.edge import Edge, LastResort
+from pondstack_api.middleware.edge import BodyReader, Edge, LastResort
 from pondstack_api.middleware.request_log import RequestLog
 from pondstack_api.routes import PUBLIC_PATHS
 from pondstack_api.services import Services
@@ -33,6 +33,7 @@ def deploy(conf: cfg.ConfigOpts, services: Services | None = None) -> Applicatio
     # - a last resort outermost: nobody is hung up on, whatever fails;
     # - the proxy's headers first, so that log lines and links show the client's view of the address;
     # - then the request id and the log line, so that everything below has an id and every answer is logged;
+    # - the reader of bodies above all that refuses: it knows their limit, since the layers below are made first;
     # - the edge, below which paths are text and HEAD does not exist;
     # - the health check above the token check: a load balancer has no token;
     # - CORS above the token check: a browser's preflight has no token either;
@@ -45,6 +46,7 @@ def deploy(conf: cfg.ConfigOpts, services: Services | None = None) -> Applicatio
         LastResort,
         lambda app: oslo_middleware.HTTPProxyToWSGI(app, conf),
         lambda app: RequestLog(app, conf),
+        lambda app: BodyReader(app, conf.oslo_middleware.max_request_body_size),
         Edge,
         lambda app: Health(app, conf, services),
         lambda app: oslo_middleware.CORS(app, conf) if conf.cors.allowed_origin else app,

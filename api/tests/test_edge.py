@@ -1,5 +1,6 @@
 """Requests that no client of ours sends: each gets an answer, costs one line of log, and names nobody."""
 
+import io
 import logging
 
 import pytest
@@ -170,3 +171,43 @@ def test_a_marker_of_another_project_is_as_unknown_as_any(call):
     texts = [error_of(answer)["detail"].replace(foreign, "X").replace(sample_rack.POOL, "X") for answer in answers]
     assert texts[0] == texts[1]
     assert call("GET", f"/allocations?marker={own}", mine).status_code == 200
+
+
+class Sent(io.BytesIO):
+    """A body that arrives as it is read."""
+
+    @property
+    def unread(self) -> bytes:
+        """What a proxy still has to send."""
+        return self.getbuffer()[self.tell() :].tobytes()
+
+
+def send(application, body: bytes, length: int, path: str = "/audits", **headers: str) -> tuple[webob.Response, bytes]:
+    """Post a body; return the answer, and what of the body nobody had read by then."""
+    request = webob.Request.blank(path, method="POST", headers={"Content-Type": "application/json", **headers})
+    request.environ["wsgi.input"], request.environ["CONTENT_LENGTH"] = sent, _ = Sent(body), str(length)
+    return request.get_response(application), sent.unread
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({}, 401), ({"X-Auth-Token": "someone:theirs", "X-Roles": "reader"}, 403)],
+    ids=["nobody", "not allowed"],
+)
+def test_whoever_is_refused_has_sent_the_body(api, headers, status):
+    body = b'{"repair": true}'
+    answer, unread = send(api.application, body, len(body), **headers)
+    assert (answer.status_int, unread) == (status, b"")
+
+
+def test_a_body_above_the_limit_is_refused_unread(api):
+    most = api.conf.oslo_middleware.max_request_body_size
+    answer, unread = send(api.application, bytes(most + 1), most + 1, **{"X-Auth-Token": "admin:ops"})
+    assert (answer.status_int, len(unread)) == (413, most + 1)
+
+
+def test_a_body_that_ends_early_is_a_400(api, caplog):
+    answer, _ = send(api.application, b"{", 16, **{"X-Auth-Token": "admin:ops"})
+    assert answer.status_int == 400
+    assert "before its Content-Length" in answer.json["errors"][0]["detail"]
+    assert "Traceback" not in caplog.text

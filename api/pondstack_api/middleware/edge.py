@@ -41,6 +41,28 @@ class LastResort:
             return errors.response(500, PondError.code, errors.FAULT_DETAIL, errors.request_id_of(req))
 
 
+class BodyReader:
+    """Reads a request's body before anybody answers: whoever is refused has sent it by then.
+
+    A proxy that still sends it (Apache's mod_proxy_uwsgi) takes the closed connection for a broken server, and answers its
+    client with 503 in place of the refusal. `most_bytes`: what is longer is left to the limit of bodies, to be refused.
+    """
+
+    def __init__(self, application: Any, most_bytes: int) -> None:
+        self._application, self._most_bytes = application, most_bytes
+
+    @webob.dec.wsgify
+    def __call__(self, req: webob.Request) -> Any:
+        """Serve one request."""
+        if 0 < (req.content_length or 0) <= self._most_bytes:
+            try:
+                req.make_body_seekable()
+            except webob.request.DisconnectionError:
+                detail = "the body ended before its Content-Length; send all of it"
+                return errors.response(400, BadRequest.code, detail, errors.request_id_of(req))
+        return self._application
+
+
 class Edge:
     """Refuses a path that is not UTF-8, which webob raises for wherever it is read; serves HEAD as GET."""
 

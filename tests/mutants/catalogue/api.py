@@ -139,4 +139,12 @@ MUTANTS = (
         ("pondstack/tests/osc/test_commands.py::test_what_others_told_does_not_reach_the_terminal_raw",),
         "a host's name or reason sends control sequences to an operator's terminal",
     ),
+    Mutant(
+        "refused_before_the_body_is_sent",
+        "api/pondstack_api/middleware/edge.py",
+        "        if 0 < (req.content_length or 0) <= self._most_bytes:",
+        "        if 0 < (req.content_length or 0) <= 0:",
+        ("api/tests/test_edge.py",),
+        "behind Apache, who is refused gets a 503 now and then",
+    ),
 )
