@@ -44,8 +44,8 @@ class LastResort:
 class BodyReader:
     """Reads a request's body before anybody answers: whoever is refused has sent it by then.
 
-    A proxy that still sends it (Apache's mod_proxy_uwsgi) takes the closed connection for a broken server, and answers its
-    client with 503 in place of the refusal. `most_bytes`: what is longer is left to the limit of bodies, to be refused.
+    A proxy that still sends it (Apache's mod_proxy_uwsgi) takes the closed connection for a broken server, and answers
+    503 in place of the refusal. `most_bytes`: what is longer is left to the limit of bodies, to be refused.
     """
 
     def __init__(self, application: Any, most_bytes: int) -> None:
