@@ -185,7 +185,8 @@ class Sent(io.BytesIO):
 def send(application, body: bytes, length: int, path: str = "/audits", **headers: str) -> tuple[webob.Response, bytes]:
     """Post a body; return the answer, and what of the body nobody had read by then."""
     request = webob.Request.blank(path, method="POST", headers={"Content-Type": "application/json", **headers})
-    request.environ["wsgi.input"], request.environ["CONTENT_LENGTH"] = sent, _ = Sent(body), str(length)
+    sent = Sent(body)
+    request.environ |= {"wsgi.input": sent, "CONTENT_LENGTH": str(length)}
     return request.get_response(application), sent.unread
 
 
