@@ -306,7 +306,7 @@ MUTANTS = (
     ),
     Mutant(
         "a_destination_of_zeros",
-        "rdma/native/control/guest.c",
+        "rdma/native/control/attachment.c",
         "    if (settings->incoming) {\n        incoming_clear",
         "    if (false) {\n        incoming_clear",
         (f"{_TESTS}/attached/test_handover.py::test_no_word_is_wrong",),
