@@ -11,7 +11,7 @@ import pytest
 
 from pondstack_agent.data_plane.guest_memory import GuestMemory, start_of
 from pondstack_rack.wait import wait_until
-from rdma.tests.data_plane.processes import MEMORY, DataPlane, StandinGuest
+from rdma.tests.data_plane.processes import MEMORY, REST_US, DataPlane, StandinGuest
 
 from ..lending.conftest import DEADLINE_SECONDS
 from . import real_plane
@@ -37,7 +37,7 @@ def boot(programs: tuple[Path, Path]) -> Iterator[Callable[[], StandinGuest]]:
     started: list[StandinGuest] = []
 
     def start() -> StandinGuest:
-        started.append(StandinGuest(programs[1], MIB))
+        started.append(StandinGuest(programs[1], MIB, rest_us=REST_US))
         return started[-1]
 
     yield start

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from pondstack_rack.wait import wait_until
 GUEST = "6f1c2d1e-0000-4000-8000-000000000001"
 BLOCK = "6f1c2d1e-0000-4000-8000-000000000002"
 MEMORY = "ram-node0"
+REST_US = 300
+"""Of guests that tests wait beside: they leave the cores to what is tested, and to tests that run meanwhile."""
 DEADLINE_SECONDS = 60.0
 """For what must happen at some time, on however busy a machine."""
 
@@ -59,15 +62,16 @@ class StandinGuest:
         works: bool = True,
         more: tuple[str, ...] = (),
         versions: Path | None = None,
+        rest_us: int = 0,
     ) -> None:
         """`more`: words at the end of its command line, which it passes over; `versions`: by which guests say to each
-        other what they have written."""
+        other what they have written; `rest_us`: of each thread after 16 accesses."""
         self.process = subprocess.Popen(
             [str(program), MEMORY, str(mib), str(threads), str(seed), pattern, *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | ({"STANDIN_VERSIONS": str(versions)} if versions else {}),
+            env=os.environ | ({"STANDIN_VERSIONS": str(versions)} if versions else {}) | {"STANDIN_REST": str(rest_us)},
             preexec_fn=end_with_parent,
         )
         assert self.process.stdout
@@ -152,13 +156,16 @@ class DataPlane:
         return self.process is not None and self.process.poll() is None
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Send a request by the program's own `ask`; raises RefusedError."""
-        command = [str(self.program), "ask", str(self.folder), json.dumps(request)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS)
-        if done.returncode != 0:
-            raise RefusedError(done.stdout + done.stderr)
-        answer: Mapping[str, Any] = json.loads(done.stdout)
-        return dict(answer["result"])
+        """Send a request, over its socket as its program's own `ask` does; raises RefusedError."""
+        try:
+            with connect(self) as link:
+                answer = send(link, json.dumps(request).encode())
+        except (OSError, ValueError) as error:  # it ended before it had answered, or nobody is there
+            raise RefusedError(repr(error)) from error
+        if "result" not in answer:
+            raise RefusedError(json.dumps(answer))
+        result: Mapping[str, Any] = answer["result"]
+        return dict(result)
 
     def attach(self, guest: Guest, mirror: Path, limit_mib: int, /, **settings: Any) -> dict[str, Any]:
         """Attach a guest."""
@@ -196,6 +203,26 @@ class DataPlane:
             self.signal(signal.SIGTERM)
             assert self.await_end() == 0, self.log()
         assert "Sanitizer" not in self.log(), self.log()
+
+
+def connect(plane: DataPlane) -> socket.socket:
+    """Connect to its socket."""
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.settimeout(DEADLINE_SECONDS)
+        link.connect(str(plane.folder / "control.sock"))
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def send(link: socket.socket, line: bytes) -> dict[str, Any]:
+    """Send a line; its answer."""
+    link.sendall(line + b"\n")
+    with link.makefile() as answers:
+        found: dict[str, Any] = json.loads(answers.readline())
+    return found
 
 
 class BlockPlane(DataPlane):

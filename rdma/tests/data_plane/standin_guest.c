@@ -3,12 +3,15 @@
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
  * the pages), discard (random, and now and then a page is given up), touch (random, one word an access: for measuring)
  * or hot:PERCENT:RATE (random within so many percent of the pages, so many accesses a second of each thread; the first
- * one says "beat" while it gets on, every 20 ms: whoever reads that sees how long it stood still). Words after that are passed over. Prints "ready"; at an "f" on its standard input it writes all pages once,
- * and says "filled"; works from a "g" to an "s", and says "stopped" then. Of the file STANDIN_VERSIONS: "e", once it is
- * stopped, writes what the oracle knows, and "i", in another process before it works, reads it: so that one verifies what
- * the other one wrote. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
- * accesses, `missing` of them to pages that were not resident (by mincore), wrong words, and how long accesses to missing
- * pages took.
+ * one says "beat" while it gets on, every 20 ms: whoever reads that sees how long it stood still). Words after that are
+ * passed over. Of the environment: with STANDIN_REST each thread pauses for so many microseconds after 16 accesses, so
+ * that others get on who share its cores; STANDIN_VERSIONS is a file, see below.
+ *
+ * Prints "ready"; at an "f" on its standard input it writes all pages once, and says "filled"; works from a "g" to an
+ * "s", and says "stopped" then. Of the file STANDIN_VERSIONS: "e", once it is stopped, writes what the oracle knows, and
+ * "i", in another process before it works, reads it: so that one verifies what the other one wrote. At the end of its
+ * input it verifies all of its memory, and prints what it counted as JSON: accesses, `missing` of them to pages that
+ * were not resident (by mincore), wrong words, and how long accesses to missing pages took.
  *
  * A thread owns the pages whose number has its remainder, and keeps their versions in private memory: the oracle.
  */
@@ -25,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, HUGE = 2 << 20, WORDS = PAGE / 8, MOST_THREADS = 16 };
+enum { PAGE = 4096, HUGE = 2 << 20, WORDS = PAGE / 8, MOST_THREADS = 16, ACCESSES_A_REST = 16 };
 enum pattern { RANDOM, SEQUENTIAL, SKEWED, DISCARD, TOUCH, HOT };
 static const char *const pattern_names[] = {"random", "sequential", "skewed", "discard", "touch"};
 
@@ -35,6 +38,7 @@ static uint32_t pages, threads, percent, rate; /* the last two: of HOT */
 static const uint64_t NS = 1000000000, BEAT_NS = 20000000;
 static uint64_t seed;
 static enum pattern pattern;
+static struct timespec rest;
 static _Atomic bool stop;
 static struct latencies latencies;
 
@@ -153,6 +157,9 @@ static void *work(void *context)
         if (pattern == HOT) {
             pause_after(worker);
         }
+        if (rest.tv_nsec > 0 && worker->accesses % ACCESSES_A_REST == 0) {
+            nanosleep(&rest, NULL);
+        }
     }
     return NULL;
 }
@@ -165,6 +172,7 @@ static bool parse(int count, char **arguments)
     pages = (uint32_t)atoi(arguments[2]) * 256;
     threads = (uint32_t)atoi(arguments[3]);
     seed = strtoull(arguments[4], NULL, 10);
+    rest.tv_nsec = getenv("STANDIN_REST") == NULL ? 0 : atol(getenv("STANDIN_REST")) * 1000;
     if (sscanf(arguments[5], "hot:%u:%u", &percent, &rate) == 2) {
         pattern = HOT;
         return pages > 0 && threads > 0 && threads <= MOST_THREADS && percent > 0 && percent < 100 && rate > 0;

@@ -14,7 +14,7 @@ from pondstack_rdma.shm import ShmTransport
 from tests.fixtures.seeds import seed
 
 from . import builds
-from .processes import DEADLINE_SECONDS, DataPlane, RefusedError
+from .processes import DEADLINE_SECONDS, DataPlane, RefusedError, connect, send
 
 
 @pytest.fixture(scope="module")
@@ -32,21 +32,6 @@ def plane(program: Path, tmp_path: Path) -> Iterator[DataPlane]:
 
 
 EMPTY: dict[str, object] = {"guests": [], "blocks": [], "links": []}
-
-
-def connect(plane: DataPlane) -> socket.socket:
-    """Connect to its socket."""
-    link = socket.socket(socket.AF_UNIX)
-    link.settimeout(DEADLINE_SECONDS)
-    link.connect(str(plane.folder / "control.sock"))
-    return link
-
-
-def answer(link: socket.socket, line: bytes) -> dict[str, object]:
-    """Send a line; its answer."""
-    link.sendall(line + b"\n")
-    found: dict[str, object] = json.loads(link.makefile().readline())
-    return found
 
 
 @pytest.mark.parametrize(
@@ -82,9 +67,9 @@ def answer(link: socket.socket, line: bytes) -> dict[str, object]:
 )
 def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
     with connect(plane) as link:
-        error = answer(link, line)["error"]
+        error = send(link, line)["error"]
         assert reason in str(error)
-        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": EMPTY, "id": [1]}
+        assert send(link, b'{"verb": "view", "id": [1]}') == {"result": EMPTY, "id": [1]}
 
 
 ATTACH = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
@@ -107,7 +92,7 @@ def test_random_bytes(plane: DataPlane, text: bytes) -> None:
             line = bytearray(text)
             for _ in range(dice.randrange(1, 6)):
                 line[dice.randrange(len(line))] = dice.choice(b'{}[]":,0aZ\\ \x00\xc3')
-            assert "error" in answer(link, bytes(line))
+            assert "error" in send(link, bytes(line))
 
 
 def test_a_line_without_an_end(plane: DataPlane) -> None:
@@ -121,7 +106,7 @@ def test_many_who_say_nothing(plane: DataPlane) -> None:
     links = [connect(plane) for _ in range(16)]
     with connect(plane) as late:
         assert late.recv(1) == b""
-    assert answer(links[7], b'{"verb": "view"}') == {"result": EMPTY}
+    assert send(links[7], b'{"verb": "view"}') == {"result": EMPTY}
     for link in links:
         link.close()
     plane.await_ready()
@@ -176,6 +161,14 @@ def test_the_command_line(program: Path, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x" * 100]
 
 
+def test_asked_by_its_own_program(plane: DataPlane, program: Path) -> None:
+    """One line of JSON is its answer, whether it is a result or an error."""
+    for request, wanted in (({"verb": "view"}, "result"), ({"verb": "view", "guest": "6f1c"}, "error")):
+        command = [str(program), "ask", str(plane.folder), json.dumps(request)]
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (asked.returncode != 0, list(json.loads(asked.stdout))) == (wanted == "error", [wanted])
+
+
 def test_an_unknown_guest(plane: DataPlane) -> None:
     with pytest.raises(RefusedError, match="is not attached"):
         plane.view()
@@ -186,7 +179,7 @@ def test_there_are_so_many_links_at_most(plane: DataPlane, tmp_path: Path) -> No
         ticket = lender.admit("host1").to_dict()
 
         def ask(verb: str, number: int, **more: object) -> dict[str, object]:
-            return answer(link, json.dumps({"verb": verb, "lender": f"lender{number}", **more}).encode())
+            return send(link, json.dumps({"verb": verb, "lender": f"lender{number}", **more}).encode())
 
         for number in range(256):
             assert "result" in ask("connect", number, ticket=ticket)

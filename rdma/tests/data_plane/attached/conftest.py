@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .. import builds
-from ..processes import DataPlane, StandinGuest
+from ..processes import REST_US, DataPlane, StandinGuest
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,8 @@ def guest(programs: tuple[Path, Path]) -> Iterator[Callable[..., StandinGuest]]:
     started: list[StandinGuest] = []
 
     def start(mib: int, threads: int = 2, seed: int = 1, pattern: str = "random") -> StandinGuest:
-        started.append(StandinGuest(programs[1], mib, threads, seed, pattern))
+        rest_us = 0 if pattern == "discard" else REST_US  # races of pages that are given up need all that can be had
+        started.append(StandinGuest(programs[1], mib, threads, seed, pattern, rest_us=rest_us))
         return started[-1]
 
     yield start

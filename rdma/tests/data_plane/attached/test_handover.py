@@ -10,7 +10,7 @@ from pondstack_rack.servers.base import free_port
 from pondstack_rack.wait import wait_until
 
 from ..handover import Handover, tell
-from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, RefusedError, StandinGuest
+from ..processes import DEADLINE_SECONDS, GUEST, REST_US, DataPlane, RefusedError, StandinGuest
 from .test_pager import await_count, await_quiet
 
 MIB, LIMIT_MIB = 8, 2
@@ -41,7 +41,8 @@ def guests(programs: tuple[Path, Path], tmp_path: Path) -> Iterator[Guests]:
 
     def start(*, works: bool, pattern: str = "random") -> StandinGuest:
         versions = tmp_path / "versions"
-        started.append(StandinGuest(programs[1], MIB, pattern=pattern, works=works, versions=versions))
+        made = StandinGuest(programs[1], MIB, pattern=pattern, works=works, versions=versions, rest_us=REST_US)
+        started.append(made)
         return started[-1]
 
     yield start
