@@ -64,8 +64,8 @@ def _nodes(mib: int, slices: Path) -> tuple[str, ...]:
 class QemuGuest:
     """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets
     as a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU; `program`:
-    another one, which becomes QEMU; `pattern`: of accesses, see standin_guest.c; `slices`: a file, as large as half of
-    its memory, that is a node without CPUs of it."""
+    another one, which becomes QEMU; `pattern`: of accesses, and `rest_us`: of each thread after 16 of them, see
+    standin_guest.c; `slices`: a file, as large as half of its memory, that is a node without CPUs of it."""
 
     def __init__(
         self,
@@ -78,6 +78,7 @@ class QemuGuest:
         *,
         opened: bool = False,
         pattern: str = "random",
+        rest_us: int = 0,
         slices: Path | None = None,
         program: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
@@ -86,7 +87,9 @@ class QemuGuest:
         if opened:
             kind = {"qom-type": "memory-backend-file", "mem-path": f"/proc/self/fd/{memory}"}
         words = _nodes(ram_mib, slices) if slices else _whole({**kind, "share": True}, ram_mib)
-        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} {pattern}"
+        environment = f"STANDIN_REST={rest_us}"  # of init: what the kernel does not know itself
+        guest = f"words {mib} {threads} {seed} {pattern}"
+        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init {environment} -- {guest}"
         self.process = subprocess.Popen(
             [
                 *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),

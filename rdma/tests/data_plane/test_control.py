@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pondstack_rdma.shm import ShmTransport
 from tests.fixtures.seeds import seed
 
 from . import builds
-from .processes import DEADLINE_SECONDS, DataPlane, RefusedError, connect, send
+from .processes import DataPlane, RefusedError, connect, send
 
 
 @pytest.fixture(scope="module")

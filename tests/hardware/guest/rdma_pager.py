@@ -9,7 +9,7 @@ from typing import Any
 
 from pondstack_rack.wait import Deadline
 from pondstack_rdma.model import Key, Ticket
-from rdma.tests.data_plane.processes import GUEST, DataPlane, RefusedError, StandinGuest
+from rdma.tests.data_plane.processes import GUEST, REST_US, DataPlane, RefusedError, StandinGuest
 
 LENDER = "lender1"
 CONNECT_SECONDS = 120.0
@@ -37,7 +37,7 @@ class Paged:
         self._starter = ThreadPoolExecutor(1)
         self._plane = DataPlane(Path(data_plane), self._folder / "plane")
         self._start()
-        guest = self._starter.submit(StandinGuest, Path(standin_guest), mib, threads=1, seed=seed)
+        guest = self._starter.submit(StandinGuest, Path(standin_guest), mib, threads=1, seed=seed, rest_us=REST_US)
         self._guest = guest.result()
         self._plane.attach(self._guest, self._folder / "mirror", mib)
 

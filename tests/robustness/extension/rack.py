@@ -57,8 +57,8 @@ grow_seconds = 5
 class ExtendedRack:
     """Made, started, and closed once; `folder` keeps configuration and logs."""
 
-    def __init__(self, folder: Path, broker: Broker, store: Store, seed: int) -> None:
-        self._folder, self._seed = folder, seed
+    def __init__(self, folder: Path, broker: Broker, store: Store, seed: int, rest_us: int = 0) -> None:
+        self._folder, self._seed, self._rest_us = folder, seed, rest_us
         # Short: the address of a Unix socket has 107 bytes.
         self._place = Path(tempfile.mkdtemp(prefix="ps-ext-", dir="/tmp"))
         self.mirrors = self._place / "mirrors"
@@ -94,7 +94,8 @@ class ExtendedRack:
         for host in LENDERS:
             self.lend(host)
         image = initramfs(self._place)
-        self._guest = QemuGuest(image, WORDS_MIB, RAM_MIB, seed=self._seed, more=("-uuid", CONSUMER))
+        named = ("-uuid", CONSUMER)
+        self._guest = QemuGuest(image, WORDS_MIB, RAM_MIB, seed=self._seed, more=named, rest_us=self._rest_us)
         self.guest.await_memory()
         agents, operation_id = self.rack.agent_client(), str(uuid4())
         self._patiently(

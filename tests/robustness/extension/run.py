@@ -28,6 +28,8 @@ class Options:
     seed: int
     events: int = 0
     """0: as many as belong to the time."""
+    rest_us: int = 0
+    """Of the guest's threads after 16 accesses each."""
 
     @property
     def steps(self) -> list[Step]:
@@ -67,7 +69,7 @@ class Result:
 def run(options: Options, folder: Path, broker: Broker, store: Store, show: Show = lambda _line: None) -> Result:
     """Run in `folder`, which keeps the logs; `show` hears of each event. Raises what keeps it from recovering."""
     result, begun = Result(options), time.monotonic()
-    rack = ExtendedRack(folder, broker, store, options.seed)
+    rack = ExtendedRack(folder, broker, store, options.seed, options.rest_us)
     meter = PageMeter(lambda: rack.plane_lives, rack.view)
     try:
         rack.start()

@@ -11,7 +11,7 @@ import pytest
 from pondstack_rack.wait import wait_until
 
 from ..handover import Handover
-from ..processes import DEADLINE_SECONDS, GUEST, DataPlane
+from ..processes import DEADLINE_SECONDS, EMULATED_REST_US, GUEST, DataPlane
 from ..qemu_guest import MEMORY, QemuGuest, initramfs
 
 RAM_MIB, WORDS_MIB = 160, 48
@@ -53,7 +53,8 @@ def qemus(tmp_path: Path) -> Iterator[tuple[QemuGuest, QemuGuest]]:
 
     def start(name: str, *more: str) -> QemuGuest:
         monitor = f"unix:{tmp_path / name}.qmp,server=on,wait=off"
-        return QemuGuest(image, WORDS_MIB, RAM_MIB, opened=True, more=("-qmp", monitor, *more))
+        words = ("-qmp", monitor, *more)
+        return QemuGuest(image, WORDS_MIB, RAM_MIB, opened=True, more=words, rest_us=EMULATED_REST_US)
 
     made = start("source"), start("destination", "-S", "-incoming", "defer")
     yield made
