@@ -13,6 +13,7 @@ import pytest
 
 from pondstack.domain.errors import InUse, PondError, PoolShortage
 from pondstack.rpc.agent_api import AgentAPI
+from tests.fixtures.seeds import by_night
 
 from .channel import RemoteDied
 from .conftest import Hardware
@@ -28,7 +29,7 @@ SLICES, SLICE_MIB = 2, 128
 GUEST_MIB = 192
 PAGES = GUEST_MIB * 256
 HOSTS = ("host1", "host2")
-ROUNDS = 4
+ROUNDS = by_night(4, 2)
 
 
 @pytest.fixture(scope="module")
