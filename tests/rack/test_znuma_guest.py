@@ -45,8 +45,8 @@ def test_the_guest_sees_a_node_without_cpus_and_all_books_agree(guest: demo.Fact
 
 
 def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) -> None:
-    admin = rack.connection()
     """It has the same slices, none of whose memory QEMU copied."""
+    admin = rack.connection()
     online_before = guest.pool_after["slices"].get("online", 0)
     places, pool_mib = guest.ledger["extents"], guest.ledger["pool_mib"]
     beat(admin, guest.server, count=SLOTS + 2)
