@@ -13,6 +13,7 @@ from pondstack.domain.lending import DEFAULT_BUFFER_MIB, REMOTE_CLASS
 from pondstack.domain.remote_share import MIRROR_CLASS
 from pondstack_rack.rack import Rack
 from pondstack_rack.wait import wait_until
+from tests.fixtures.seeds import by_night
 from tests.rack.beats import beat
 from tests.rack.local_guest import SLOTS
 from tests.rack.remote_guest import LENT_MIB, MOVING, MOVING_MIB, MOVING_REMOTE_MIB, SECONDS, RemoteGuest, lent
@@ -41,7 +42,7 @@ def moving(rack: Rack) -> Iterator[RemoteGuest]:
 
 
 def test_a_server_with_remote_memory_and_a_swap_disk(remote: RemoteGuest) -> None:
-    """Boot, stop and start, hard reboot, a live migration that is refused, delete."""
+    """Boot, stop and start, hard reboot (by night), a live migration that is refused, delete."""
     remote.boot()
     remote.verifies()
     remote.all_agree()
@@ -54,9 +55,10 @@ def test_a_server_with_remote_memory_and_a_swap_disk(remote: RemoteGuest) -> Non
     remote.starts()
     remote.all_agree()
 
-    remote.admin.compute.reboot_server(remote.server, "HARD")
-    remote.starts()
-    remote.all_agree()
+    if by_night(1, 0):
+        remote.admin.compute.reboot_server(remote.server, "HARD")
+        remote.starts()
+        remote.all_agree()
 
     host = remote.host
     try:
