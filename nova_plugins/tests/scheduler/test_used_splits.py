@@ -74,6 +74,23 @@ def test_what_was_not_told_is_told_later_with_its_age_and_the_newest_only() -> N
     assert len(controller.batches) == 1
 
 
+def test_what_is_noted_while_the_controller_is_asked_is_newer() -> None:
+    """What comes back untold is older than that."""
+    controller, moments = Controller(errors.NotLeader("nobody leads")), iter([0.0, 1.0, 2.0, 9.0])
+
+    def tell(splits: Sequence[UsedSplit]) -> None:
+        if controller.faults:
+            used.note("first", decision(LATE))
+        controller.tell(splits)
+
+    used = Quiet(tell, retry_seconds=lambda: 0.0, clock=lambda: next(moments))
+    used.note("first", decision())
+    assert not used.tell()
+    assert used.tell()
+    [[item]] = controller.batches
+    assert (item.source, item.age_seconds) == ("timeout", 7.0)
+
+
 def test_what_the_controller_does_not_take_is_told_once(caplog) -> None:
     controller = Controller(errors.BadRequest("no"))
     used = quiet(controller, iter([0.0, 1.0, 2.0]))

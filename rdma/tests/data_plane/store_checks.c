@@ -222,6 +222,33 @@ static void check_sinking(struct file_tier *file)
     close(other.fd);
 }
 
+/* Pages that another host has left with a lender stay where they are when the guest is this host's, which writes. */
+static void check_taking_over(struct file_tier *file)
+{
+    static struct leases source, leases;
+    static const uint8_t buffer[BUFFER_ID_BYTES] = {1};
+    uint32_t slot = 0;
+    CHECK(leases_begin(&source, PAGES, &fifo_policy) && leases_begin(&leases, PAGES, &fifo_policy));
+    struct lease *left = lease_make(&file->tier, 4), *handed = lease_make(&file->tier, 4);
+    CHECK(lease_hand(handed) && leases_add(&source, left) && leases_add(&leases, handed));
+    memcpy(handed->buffer, buffer, sizeof buffer);
+    CHECK(leases_write(&source, 0, 3, pages) == 3);
+    for (uint64_t page = 0; page < 3; page++) {
+        CHECK(leases_where(&source, page, &slot) == left && leases_refer(&leases, page, buffer, slot));
+        CHECK(!leases_refer(&leases, 20, buffer, slot)); /* another page has it */
+    }
+    leases_take_over(&leases);
+    CHECK(handed->free_count == 1 && leases_write(&leases, 10, 1, pages + 10 * PAGE_BYTES) == 1);
+    for (uint64_t page = 0; page < 3; page++) {
+        CHECK(is_lent(&leases, page) && memcmp(found, pages + page * PAGE_BYTES, PAGE_BYTES) == 0);
+    }
+    CHECK(is_lent(&leases, 10) && memcmp(found, pages + 10 * PAGE_BYTES, PAGE_BYTES) == 0);
+    leases_remove(&leases, handed);
+    leases_remove(&source, left);
+    leases_end(&leases);
+    leases_end(&source);
+}
+
 int main(int count, char **arguments)
 {
     struct shared_state state;
@@ -254,6 +281,7 @@ int main(int count, char **arguments)
     check_leases(&file);
     check_runs(&file);
     check_sinking(&file);
+    check_taking_over(&file);
     file.tier.type->close(&file.tier);
     puts("the store holds");
     return 0;

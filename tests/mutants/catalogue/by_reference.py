@@ -200,7 +200,7 @@ MUTANTS = (
         "rdma/native/store/leases.c",
         "            if ((lease->taken[slot / 8] & 1U << slot % 8) == 0) {\n",
         "            if (slot < lease->slots) {\n",
-        (f"{_MOVES}::test_no_remote_page_is_copied",),
+        ("rdma/tests/data_plane/test_native_parts.py::test_the_store",),
         "pages that stayed with their lender are overwritten once the guest has moved",
     ),
     Mutant(
