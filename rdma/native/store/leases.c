@@ -150,15 +150,19 @@ static bool free_slot(struct leases *leases, uint64_t page)
     return lease != NULL && state_of(lease) == LEASE_ACTIVE;
 }
 
-static uint64_t free_slots(struct leases *leases)
+/* Returns how many leases may be written to, and sets how many slots are free there. */
+static uint32_t count_active(struct leases *leases, uint64_t *free_slots)
 {
-    uint64_t sum = 0;
-    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire);
+    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire), active = 0;
+    *free_slots = 0;
     for (uint32_t each = 0; each < used; each++) {
         const struct lease *lease = atomic_load_explicit(&leases->list[each], memory_order_acquire);
-        sum += lease == NULL || state_of(lease) != LEASE_ACTIVE ? 0 : atomic_load(&lease->free_count);
+        if (lease != NULL && state_of(lease) == LEASE_ACTIVE) {
+            active++;
+            *free_slots += atomic_load(&lease->free_count);
+        }
     }
-    return sum;
+    return active;
 }
 
 /* Nobody sees an access to a page that is not local: it would come home. */
@@ -168,11 +172,13 @@ static bool never(void *context, uint32_t page)
     return false;
 }
 
-/* Have pages that are with lenders sink, until so many slots are free; fewer, where slots are lost lenders'. */
+/* Have pages that are with lenders sink, until so many slots are free; fewer, where slots are lost lenders', and none
+ * where nothing may be written: pages of HANDED leases would lose their places for nothing. */
 static void make_room(struct leases *leases, uint32_t wanted)
 {
-    uint64_t room = free_slots(leases);
-    for (uint32_t tries = 0; room < wanted && tries < wanted; tries++) {
+    uint64_t room;
+    uint32_t most = count_active(leases, &room) == 0 ? 0 : wanted;
+    for (uint32_t tries = 0; room < wanted && tries < most; tries++) {
         uint32_t page = leases->policy->victim(leases->policy_memory, never, NULL);
         if (page == NO_PAGE) {
             return;

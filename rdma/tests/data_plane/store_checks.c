@@ -237,6 +237,10 @@ static void check_taking_over(struct file_tier *file)
         CHECK(leases_where(&source, page, &slot) == left && leases_refer(&leases, page, buffer, slot));
         CHECK(!leases_refer(&leases, 20, buffer, slot)); /* another page has it */
     }
+    CHECK(leases_write(&leases, 20, 2, pages) == 0); /* not before the guest is this host's, nor does a page sink for it */
+    for (uint64_t page = 0; page < 3; page++) {
+        CHECK(leases_where(&leases, page, &slot) == handed);
+    }
     leases_take_over(&leases);
     CHECK(handed->free_count == 1 && leases_write(&leases, 10, 1, pages + 10 * PAGE_BYTES) == 1);
     for (uint64_t page = 0; page < 3; page++) {

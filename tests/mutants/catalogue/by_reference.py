@@ -196,6 +196,14 @@ MUTANTS = (
         "a guest that its source has back finds another host's pages with its lender",
     ),
     Mutant(
+        "handed_pages_sink",
+        "rdma/native/store/leases.c",
+        "    uint32_t most = count_active(leases, &room) == 0 ? 0 : wanted;\n",
+        "    uint32_t most = ((void)count_active(leases, &room), wanted);\n",
+        ("rdma/tests/data_plane/test_native_parts.py::test_the_store",),
+        "a guest that moves loses the places of its pages, and all is copied",
+    ),
+    Mutant(
         "taken_slots_count_as_free",
         "rdma/native/store/leases.c",
         "            if ((lease->taken[slot / 8] & 1U << slot % 8) == 0) {\n",

@@ -123,8 +123,8 @@ MUTANTS = (
     Mutant(
         "a_lost_lenders_slot_is_room",
         "rdma/native/store/leases.c",
-        "    return lease != NULL && state_of(lease) == LEASE_ACTIVE;\n}\n\nstatic uint64_t",
-        "    return lease != NULL;\n}\n\nstatic uint64_t",
+        "    return lease != NULL && state_of(lease) == LEASE_ACTIVE;\n}\n\n/* Returns how many",
+        "    return lease != NULL;\n}\n\n/* Returns how many",
         _STORE,
         "pages that are lost with a lender are counted as sunk",
     ),
