@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pondstack_rack.wait import wait_until
 from pondstack_rdma.model import Key, Ticket
 from tests.fixtures.identities import Identities
 
+from . import paged_guest
 from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
@@ -43,6 +45,7 @@ NOTICED_SECONDS = DEADLINE_SECONDS + 5.0
 """A host under emulation, on a busy machine, may look at its clock so much too late."""
 
 GROUP = "/sys/fs/cgroup/lender"
+CPUS = "for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo {} >$cpu; done"
 SUSPEND = "echo deep >/sys/power/mem_sleep; exec echo mem >/sys/power/state"
 POWER_SECONDS = 240.0
 """For what an emulated host does in the background, on a busy machine."""
@@ -152,6 +155,36 @@ def test_the_end_of_a_lender_is_heard_of(hosts: Sequence[EmulatedHost], figures:
     begun = time.monotonic()
     assert waiting.ended(DEADLINE_SECONDS)
     figures.add("a killed lender is noticed", time.monotonic() - begun, "s", f"<= {DEADLINE_SECONDS:g}")
+
+
+def test_pages_of_a_guest_come_from_a_lender_without_cpus(
+    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures, tmp_path: Path
+) -> None:
+    """It was frozen, and its CPUs but one were taken off, before the first byte was borrowed."""
+    paged_guest.install(hosts[1], tmp_path)
+    paged = paged_guest.start(hosts[1])
+    lent = [lending.lend("borrower", paged_guest.LEASE_BYTES) for _ in range(paged_guest.LEASES)]
+    keys = [lending.locate(key) for _, key in lent]
+    paged.connect(lent[0][0], paged_guest.DEADLINE_MS)
+    with frozen(hosts[0], lending._process.pid):
+        hosts[0].run(["sh", "-ec", CPUS.format(0)]).check()
+        assert hosts[0].get("/sys/devices/system/cpu/online") == b"0\n"
+        paged.disclose(keys)
+        paged.limit(paged_guest.LOCAL_MIB)
+        view = paged_guest.await_store(paged, "lender_reads", paged_guest.PAGES)
+        hosts[0].run(["sh", "-ec", CPUS.format(1)]).check()
+    store, service = view["store"], view["service"]
+    figures.add(
+        "pages of a guest, from a lender without CPUs", store["lender_reads"], "pages", f">= {paged_guest.PAGES}"
+    )
+    figures.add("pages of that guest, from the mirror", store["mirror_reads"], "pages", "= 0")
+    figures.add("its fault service, median (emulated)", service["p50_ns"] / 1e3, "us")
+    assert (store["mirror_reads"], store["corrupt"]) == (0, 0)
+    assert {lease["state"] for lease in view["leases"]} == {"active"}
+    assert {lease["driver"] for lease in view["leases"]} == {"verbs"}
+    paged.kill_data_plane()
+    paged_guest.await_store(paged, "mirror_reads", paged_guest.PAGES)
+    paged_guest.end(paged, figures)
 
 
 def test_calls_cross_over_rdma_and_over_the_broker_while_the_wire_is_cut(

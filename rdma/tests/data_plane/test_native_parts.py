@@ -21,7 +21,7 @@ def test_the_store(tmp_path: Path) -> None:
 
 
 def test_links_over_verbs(tmp_path: Path) -> None:
-    """Over a fake device and a fake librdmacm; over a real device: tests/hardware/test_rdma_pager.py."""
+    """Over a fake device and a fake librdmacm; over a real device: tests/hardware/test_rdma.py."""
     fakes = [HERE.parent / "fake_verbs.c", HERE.parent / "fake_rdmacm.c"]
     files = [HERE / "verbs_checks.c", *fakes, *sources("links", "replacement", "store")]
     program = build(tmp_path / "verbs_checks", files, libraries=("-ljansson", "-lcrypto", "-lpthread"))

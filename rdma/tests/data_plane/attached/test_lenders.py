@@ -16,7 +16,7 @@ Guests = Callable[..., StandinGuest]
 
 
 DRIVERS = ("shm", "tcp")
-"""Over verbs: tests/hardware/test_rdma_pager.py."""
+"""Over verbs: tests/hardware/test_rdma.py, test_rdma_pager.py."""
 
 SHORT_MS = 300
 """Of accesses to a lender that does not answer."""
