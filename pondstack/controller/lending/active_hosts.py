@@ -3,6 +3,7 @@
 A host is asked once for what is missing; while that is on its way nobody else is asked for the same.
 """
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -30,11 +31,36 @@ SETTLED_SECONDS = 2.0
 """A report that is so much newer than an order has what became of it: its host had the order when it reported."""
 
 
+class _Orders:
+    """What hosts were asked to lend in all, in MiB, by host, as long as it counts. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._orders: dict[str, tuple[int, float]] = {}
+
+    def note(self, host: str, mib: int) -> None:
+        """Note that a host is asked now."""
+        with self._lock:
+            self._orders[host] = (mib, self._clock())
+
+    def forget(self, done: Callable[[str, float], bool]) -> None:
+        """Forget those of which this is true, by host and the time at which it was asked."""
+        with self._lock:
+            self._orders = {host: each for host, each in self._orders.items() if not done(host, each[1])}
+
+    def in_mib(self) -> dict[str, int]:
+        """Return those that still count."""
+        now = self._clock()
+        self.forget(lambda _host, at: now - at >= PATIENCE_SECONDS)
+        with self._lock:
+            return {host: mib for host, (mib, _) in self._orders.items()}
+
+
 class ActiveHosts:
     """The hosts that are awake. `claims`: what Nova has claimed of them, None: nobody else sells their memory.
 
-    `admit` wakes who claims the memory and has it lent, None: the hosts are told at once. Thread-safe enough: two
-    borrows at a time may ask for both of what is missing.
+    `admit` wakes who claims the memory and has it lent, None: the hosts are told at once. Thread-safe; but two borrows
+    at a time may ask for both of what is missing.
     """
 
     def __init__(
@@ -50,7 +76,7 @@ class ActiveHosts:
     ) -> None:
         self._ledger, self._agents, self._view, self._down = ledger, agents, view, down_seconds
         self._claims, self._admit, self._clock = claims, admit, clock
-        self._asked: dict[str, tuple[int, float]] = {}
+        self._asked = _Orders(clock)
 
     def room(self, borrower: str, buffer_mib: int) -> tuple[int, dict[str, int]]:
         """Return how many buffers are on their way, and how many more each host could lend to a borrower, by name."""
@@ -88,26 +114,27 @@ class ActiveHosts:
         return self._lends(self._view().hosts)
 
     def _lends(self, reports: Mapping[str, HostReport]) -> dict[str, int]:
-        now = self._clock()
-        self._asked = {host: each for host, each in self._asked.items() if now - each[1] < PATIENCE_SECONDS}
         told = {host: _at_lending_mib(report) for host, report in reports.items()}
-        return {host: mib for host, mib in told.items() if mib} | {host: mib for host, (mib, _) in self._asked.items()}
+        return {host: mib for host, mib in told.items() if mib} | self._asked.in_mib()
 
     def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
         """End what was asked of a host whose memory instances have got meanwhile: nobody waits for it."""
-        for host, lend in lends.items():
-            if host in self._asked and lend.stage is LendStage.WAITING and lend.reason:
-                self._ledger.lends.end(lend, 0, lend.reason)
-                del self._asked[host]
+        asked = self._asked.in_mib()
+        waiting = [lend for lend in lends.values() if lend.stage is LendStage.WAITING and lend.reason]
+        # One that another borrow has ended, or that has gone on, is not this one's to forget.
+        ended = {lend.host for lend in waiting if lend.host in asked and self._ledger.lends.end(lend, 0, lend.reason)}
+        self._asked.forget(lambda host, _at: host in ended)
 
     def _forget_those_done(self, reports: Mapping[str, HostReport], lends: Mapping[str, Lend]) -> None:
         """Forget what was asked of hosts that have reported since, and are at it no more: they lend what they could."""
-        for host, (_, at) in list(self._asked.items()):
+
+        def done(host: str, at: float) -> bool:
             report = reports.get(host)
             if report is None or host in lends or _lends_or_reclaims(report):
-                continue
-            if self._clock() - report.age_seconds >= at + SETTLED_SECONDS:
-                self._asked.pop(host, None)
+                return False
+            return self._clock() - report.age_seconds >= at + SETTLED_SECONDS
+
+        self._asked.forget(done)
 
     def _may_lend(self, report: HostReport, buffer_mib: int) -> bool:
         told = report.lending
@@ -130,7 +157,7 @@ class ActiveHosts:
     def _lend(self, host: str, mib: int) -> bool:
         operation_id = str(uuid4())
         # Before it answers: another borrow that looks meanwhile must not ask it for the same.
-        self._asked[host] = (mib, self._clock())
+        self._asked.note(host, mib)
         LOG.info("Host %s is asked to lend %d MiB in all: a borrow lacks memory", host, mib)
         try:
             if self._admit is None:
@@ -145,7 +172,7 @@ class ActiveHosts:
             LOG.info("Host %s is at it already: %s", host, error)
         except (PondError, oslo_messaging.MessagingTimeout) as error:
             LOG.warning("Host %s does not lend: %s", host, error)
-            self._asked.pop(host, None)
+            self._asked.forget(lambda asked, _at: asked == host)
             return False
         return True
 

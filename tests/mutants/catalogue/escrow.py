@@ -190,7 +190,7 @@ MUTANTS = (
     Mutant(
         "asked_hosts_are_noted_late",
         "pondstack/controller/lending/active_hosts.py",
-        "        self._asked[host] = (mib, self._clock())\n        LOG.info(",
+        "        self._asked.note(host, mib)\n        LOG.info(",
         "        LOG.info(",
         (f"{_LENDING}/test_active_hosts.py::test_who_is_being_asked_is_not_asked_by_another_borrow",),
         "two borrows at a time ask one host, and one of them is refused",
@@ -214,8 +214,8 @@ MUTANTS = (
     Mutant(
         "what_no_host_lends_is_waited_for",
         "pondstack/controller/lending/active_hosts.py",
-        "            if self._clock() - report.age_seconds >= at + SETTLED_SECONDS:",
-        "            if False:",
+        "            return self._clock() - report.age_seconds >= at + SETTLED_SECONDS\n",
+        "            return False\n",
         (f"{_LENDING}/test_active_hosts.py::test_who_has_reported_since_lends_no_more_than_it_does",),
         "a borrow waits a minute for memory that no host has, although swap disks could give way",
     ),

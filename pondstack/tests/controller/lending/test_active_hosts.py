@@ -223,6 +223,30 @@ def test_with_placement_the_memory_is_claimed_first():
     assert [lend.host for lend in rack.ledger.lends.find()] == ["h3"], "nobody waits for what instances have got"
 
 
+def test_two_borrows_end_what_waits(monkeypatch):
+    """A borrow looks while another one ends a lend that instances have overtaken: both go on, and it is ended once."""
+    rack = AwakeRack(admit=lambda: None)
+    assert rack.ask(1) == 1
+    [waiting] = rack.ledger.lends.find()
+    rack.ledger.lends.step(waiting, LendStage.WAITING, "instances leave 0 MiB")
+    rack.rooms["h1"] = 0
+    rack.say("h1")
+    end, ended = rack.ledger.lends.end, []
+
+    def meanwhile(*lend):
+        if not ended:
+            ended.append(None)
+            ended.append(rack.hosts.room("h9", SIZE)[1])
+        return end(*lend)
+
+    monkeypatch.setattr(rack.ledger.lends, "end", meanwhile)
+    rack.hosts.room("h9", SIZE)
+    assert ended == [None, {"h2": 2, "h3": 1}]
+    assert rack.ledger.lends.find() == []
+    assert rack.ask(1) == 1
+    assert [lend.host for lend in rack.ledger.lends.find()] == ["h2"]
+
+
 def test_a_guaranteed_borrow_is_repeated_until_it_is_there(rack):
     with pytest.raises(BufferShortage):
         rack.borrow(2, hosts=False)
