@@ -36,6 +36,31 @@ static void become(int confirmation, int memfd, int file, const char *record)
     _exit(1);
 }
 
+/* Fork one; returns when it has its own descriptors only, or has ended. */
+static pid_t start(int confirmation, int memfd, int file, const char *record)
+{
+    int begun[2];
+    char nothing;
+    if (pipe2(begun, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    sigset_t all, before; /* the child's mask from its first instruction on, also when it becomes the keeper */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        become(confirmation, memfd, file, record);
+    }
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(begun[1]);
+    while (pid > 0 && read(begun[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
+    close(begun[0]);
+    errno = error;
+    return pid;
+}
+
 int keeper_start(struct keeper *keeper, int memfd, int file, const char *record, struct problem *problem)
 {
     int ends[2];
@@ -43,15 +68,8 @@ int keeper_start(struct keeper *keeper, int memfd, int file, const char *record,
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return problem_set(problem, "no pipe to a keeper: %s", strerror(errno));
     }
-    sigset_t all, before; /* the child's mask from its first instruction on, also when it becomes the keeper */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = fork();
-    if (pid == 0) {
-        become(ends[0], memfd, file, record);
-    }
+    pid_t pid = start(ends[0], memfd, file, record);
     int error = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     if (pid < 0 || target_open(&target, pid, 0, problem) != 0) {
         close(ends[1]);

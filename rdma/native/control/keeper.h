@@ -19,10 +19,10 @@ struct keeper {
     uint64_t started;
 };
 
-/* Start one that holds a memfd, and another file (-1: none); `record` is a JSON file that will name it, by the member
- * `keeper`, its number. Until `keeper_confirm` is called with what this returns (-1 and a problem: it was not started),
- * it looks whether this process dies, and then whether the record names it: else it ends, so that none is left that
- * nobody knows of. */
+/* Start one that holds a memfd, and another file (-1: none): those, and nothing else, when this returns. `record` is a
+ * JSON file that will name it, by the member `keeper`, its number. Until `keeper_confirm` is called with what this
+ * returns (-1 and a problem: it was not started), it looks whether this process dies, and then whether the record names
+ * it: else it ends, so that none is left that nobody knows of. */
 int keeper_start(struct keeper *keeper, int memfd, int file, const char *record, struct problem *problem);
 void keeper_confirm(int confirmation);
 

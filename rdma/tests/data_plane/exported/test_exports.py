@@ -3,6 +3,7 @@
 import os
 import pwd
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -170,13 +171,23 @@ def test_a_keeper_survives_what_ends_a_service(plane: BlockPlane) -> None:
         assert link.read(0, PAGE) == b"x" * PAGE
 
 
+def kill(pid: int) -> None:
+    """Kill a process that is no child of this one, and wait for its end."""
+    watched = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(watched, signal.SIGKILL)
+        assert select.select([watched], [], [], DEADLINE_SECONDS)[0], pid
+    finally:
+        os.close(watched)
+
+
 def test_without_its_keeper_nothing_is_made_up(plane: BlockPlane) -> None:
     """Both were killed: the key is gone. The device is not served as an empty one."""
     keeper = plane.export(1)["keeper"]
     with connect(plane.socket) as link:
         link.write(0, b"x" * PAGE)
     plane.kill()
-    os.kill(keeper, signal.SIGKILL)
+    kill(keeper)
     plane.start()
     plane.await_ready()
     found = plane.device()
