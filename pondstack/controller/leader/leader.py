@@ -25,6 +25,10 @@ from pondstack.telemetry.notifications import start_listener
 LOG = log.getLogger(__name__)
 
 PRUNE_SECONDS = 600.0
+QUIET_SECONDS = 2.0
+"""So long after a take-over nothing looks after the rack yet: calls that waited for a leader go first."""
+FIRST_EPOCH = 1
+"""Nobody waits for its leader."""
 
 
 class Leader:
@@ -104,24 +108,34 @@ class Leader:
         server.wait()
 
     def _start_background(self) -> None:
-        if self._closing.is_set():
-            return
-        self._parts.start()
-        workers = {"reconciler": self._make_rounds()}
-        if self._resources.measured:
-            workers["tidying"] = self._make_tidying()
         with self._lock:
             if self._closing.is_set():
                 return
-            self._workers = list(workers.values())
-        for name, worker in workers.items():
-            threading.Thread(target=worker.start, name=name, daemon=True).start()
+            self._parts.start()
+        if self.epoch == FIRST_EPOCH:
+            self._watch()
+        else:
+            threading.Thread(target=self._watch, args=(QUIET_SECONDS,), name="quiet", daemon=True).start()
         if self._conf.nova.notifications:
             listener = start_listener(
                 self._conf, self.reconciler.hint, self._resources.history.record, self._parts.consolidation.unplaced
             )
             if listener is not None:
                 self._add_server(listener)
+
+    def _watch(self, quiet_seconds: float = 0.0) -> None:
+        """Look after the rack from then on."""
+        self._closing.wait(quiet_seconds)
+        workers = {"reconciler": self._make_rounds()}
+        if self._resources.measured:
+            workers["tidying"] = self._make_tidying()
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._parts.start_watching()
+            self._workers = list(workers.values())
+            for name, worker in workers.items():
+                threading.Thread(target=worker.start, name=name, daemon=True).start()
 
     def _make_rounds(self) -> periodics.PeriodicWorker:
         group = self._conf.controller

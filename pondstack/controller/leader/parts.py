@@ -320,7 +320,7 @@ class LeaderParts:
     # What becomes of it
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads on which answers and free memory depend."""
         self._splits.start()
         self._sanitizer.start()
         self._settler.start()
@@ -330,6 +330,12 @@ class LeaderParts:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
+
+    def start_watching(self) -> None:
+        """Start the threads of what looks after the rack by itself, every so often.
+
+        Until the predictions have begun, schedulers decide by what the former leader told them.
+        """
         for part in (self.predictions, self.mitigations, self.quality, self.sleeps, self.consolidation, self.planner):
             part.start()
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pondstack.controller.leader import leader as leaders
 from pondstack.controller.leader.leader import Leader
 from pondstack.controller.resources import ControllerResources
 from pondstack.devices.emulated import EmulatedDevice
@@ -42,15 +43,20 @@ def candidate(resources) -> Candidate:
     return made
 
 
+def lead_again(resources: ControllerResources, candidate: Candidate) -> None:
+    """Have a candidate lead under epoch 2."""
+    resources.leadership.hand_over(1, "one")
+    candidate.step_down("handed over")
+    candidate.tick()
+    assert candidate.epoch == 2
+
+
 def test_requests_of_an_old_epoch_are_refused_though_the_same_controller_leads_again(resources, candidate) -> None:
     """They were let in by what another leader has changed since."""
     former = Leader(resources, candidate, 1)
     with former.gate.passing():
         pass
-    resources.leadership.hand_over(1, "one")
-    candidate.step_down("handed over")
-    candidate.tick()
-    assert candidate.epoch == 2
+    lead_again(resources, candidate)
     with pytest.raises(NotLeader, match="epoch 1 has ended"), former.gate.passing():
         pytest.fail("it is of the epoch before")
     with Leader(resources, candidate, 2).gate.passing():
@@ -77,3 +83,19 @@ def test_no_round_waits_for_what_was_measured(resources, candidate) -> None:
     finally:
         over.set()
         leader.close()
+
+
+@pytest.mark.parametrize("quiet_seconds", [0.0, 3600.0])
+def test_after_a_take_over_what_waited_for_a_leader_goes_first(
+    resources, candidate, monkeypatch: pytest.MonkeyPatch, quiet_seconds: float
+) -> None:
+    monkeypatch.setattr(leaders, "QUIET_SECONDS", quiet_seconds)
+    lead_again(resources, candidate)
+    leader, rounds = Leader(resources, candidate, 2), threading.Event()
+    leader.reconciler.run = rounds.set
+    leader.open()
+    try:
+        assert rounds.wait(0.0 if quiet_seconds else DEADLINE_SECONDS) == (not quiet_seconds)
+    finally:
+        leader.close()  # also while nothing has begun
+    assert rounds.is_set() == (not quiet_seconds)
