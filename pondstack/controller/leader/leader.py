@@ -112,10 +112,8 @@ class Leader:
             if self._closing.is_set():
                 return
             self._parts.start()
-        if self.epoch == FIRST_EPOCH:
-            self._watch()
-        else:
-            threading.Thread(target=self._watch, args=(QUIET_SECONDS,), name="quiet", daemon=True).start()
+        quiet = 0.0 if self.epoch == FIRST_EPOCH else QUIET_SECONDS
+        threading.Thread(target=self._watch, args=(quiet,), name="watch", daemon=True).start()
         if self._conf.nova.notifications:
             listener = start_listener(
                 self._conf, self.reconciler.hint, self._resources.history.record, self._parts.consolidation.unplaced
@@ -123,7 +121,7 @@ class Leader:
             if listener is not None:
                 self._add_server(listener)
 
-    def _watch(self, quiet_seconds: float = 0.0) -> None:
+    def _watch(self, quiet_seconds: float) -> None:
         """Look after the rack from then on."""
         self._closing.wait(quiet_seconds)
         workers = {"reconciler": self._make_rounds()}

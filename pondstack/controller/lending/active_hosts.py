@@ -43,6 +43,11 @@ class _Orders:
         with self._lock:
             self._orders[host] = (mib, self._clock())
 
+    def remove(self, host: str) -> None:
+        """Forget what a host was asked."""
+        with self._lock:
+            self._orders.pop(host, None)
+
     def forget(self, done: Callable[[str, float], bool]) -> None:
         """Forget those of which this is true, by host and the time at which it was asked."""
         with self._lock:
@@ -120,10 +125,11 @@ class ActiveHosts:
     def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
         """End what was asked of a host whose memory instances have got meanwhile: nobody waits for it."""
         asked = self._asked.in_mib()
-        waiting = [lend for lend in lends.values() if lend.stage is LendStage.WAITING and lend.reason]
-        # One that another borrow has ended, or that has gone on, is not this one's to forget.
-        ended = {lend.host for lend in waiting if lend.host in asked and self._ledger.lends.end(lend, 0, lend.reason)}
-        self._asked.forget(lambda host, _at: host in ended)
+        for host, lend in lends.items():
+            waits = host in asked and lend.stage is LendStage.WAITING and lend.reason
+            # One that another borrow has ended, or that has gone on, is not this one's to forget.
+            if waits and self._ledger.lends.end(lend, 0, lend.reason):
+                self._asked.remove(host)
 
     def _forget_those_done(self, reports: Mapping[str, HostReport], lends: Mapping[str, Lend]) -> None:
         """Forget what was asked of hosts that have reported since, and are at it no more: they lend what they could."""
@@ -172,7 +178,7 @@ class ActiveHosts:
             LOG.info("Host %s is at it already: %s", host, error)
         except (PondError, oslo_messaging.MessagingTimeout) as error:
             LOG.warning("Host %s does not lend: %s", host, error)
-            self._asked.forget(lambda asked, _at: asked == host)
+            self._asked.remove(host)
             return False
         return True
 

@@ -36,7 +36,7 @@ static void become(int confirmation, int memfd, int file, const char *record)
     _exit(1);
 }
 
-/* Fork one; returns when it has its own descriptors only, or has ended. */
+/* Fork one; returns when it has its own descriptors only, or has ended: it closes its end of a pipe with all others. */
 static pid_t start(int confirmation, int memfd, int file, const char *record)
 {
     int begun[2];

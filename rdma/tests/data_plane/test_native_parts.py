@@ -33,6 +33,11 @@ def test_the_pager(tmp_path: Path) -> None:
     assert "the pager's parts hold" in run(program)
 
 
+def test_keepers(tmp_path: Path) -> None:
+    files = [HERE / "keeper_checks.c", NATIVE / "control" / "keeper.c", *sources("replacement", "store", "pager")]
+    assert "keepers hold" in run(build(tmp_path / "keeper_checks", files))
+
+
 def test_nbd(tmp_path: Path) -> None:
     """Sessions of correct clients beside a model, and of those that damage what they say."""
     number = seed(20194)

@@ -201,7 +201,7 @@ MUTANTS = (
         "    uint32_t most = count_active(leases, &room) == 0 ? 0 : wanted;\n",
         "    uint32_t most = ((void)count_active(leases, &room), wanted);\n",
         ("rdma/tests/data_plane/test_native_parts.py::test_the_store",),
-        "a guest that moves loses the places of its pages, and all is copied",
+        "a guest that moves loses places of its pages at their lender",
     ),
     Mutant(
         "taken_slots_count_as_free",

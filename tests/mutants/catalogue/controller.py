@@ -117,6 +117,14 @@ MUTANTS = (
         "a late copy of an assignment frees what is online by now",
     ),
     Mutant(
+        "all_begins_with_a_take_over",
+        "pondstack/controller/leader/leader.py",
+        "        self._closing.wait(quiet_seconds)\n",
+        "",
+        (f"{_CONTROLLER}/leader/test_leader.py::test_after_a_take_over_what_waited_for_a_leader_goes_first",),
+        "writes resume late after a fail-over, since each of a leader's parts begins with the first call",
+    ),
+    Mutant(
         "old_gate_opens_again",
         "pondstack/controller/leader/leader.py",
         "if self._candidate.epoch != self.epoch:",

@@ -273,6 +273,14 @@ MUTANTS = (
         "a write of a part of a page clears its other bytes",
     ),
     Mutant(
+        "nobody_waits_for_a_keeper_to_begin",
+        "rdma/native/control/keeper.c",
+        "    while (pid > 0 && read(begun[0], &nothing, 1) < 0 && errno == EINTR) {\n    }\n",
+        "    (void)nothing;\n",
+        (f"{_TESTS}/test_native_parts.py::test_keepers",),
+        "the next data plane takes another file for the memory of a guest that is handed over",
+    ),
+    Mutant(
         "an_unfinished_export_keeps_its_keeper",
         "rdma/native/control/keeper.c",
         "if (read(CONFIRMATION, &confirmed, 1) != 1 && !is_named(record)) {",

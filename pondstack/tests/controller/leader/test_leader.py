@@ -85,17 +85,33 @@ def test_no_round_waits_for_what_was_measured(resources, candidate) -> None:
         leader.close()
 
 
-@pytest.mark.parametrize("quiet_seconds", [0.0, 3600.0])
+@pytest.mark.parametrize("epoch", [1, 2])
 def test_after_a_take_over_what_waited_for_a_leader_goes_first(
-    resources, candidate, monkeypatch: pytest.MonkeyPatch, quiet_seconds: float
+    resources, candidate, monkeypatch: pytest.MonkeyPatch, epoch: int
 ) -> None:
-    monkeypatch.setattr(leaders, "QUIET_SECONDS", quiet_seconds)
+    """A leader of a new ledger looks after the rack at once."""
+    monkeypatch.setattr(leaders, "QUIET_SECONDS", 10 * DEADLINE_SECONDS)
+    if epoch > 1:
+        lead_again(resources, candidate)
+    leader, rounds = Leader(resources, candidate, epoch), threading.Event()
+    leader.reconciler.run = rounds.set
+    leader.open()
+    try:
+        assert rounds.wait(DEADLINE_SECONDS if epoch == 1 else 1.0) == (epoch == 1)
+    finally:
+        leader.close()  # also while nothing has begun
+    assert rounds.is_set() == (epoch == 1)
+
+
+def test_what_is_quiet_after_a_take_over_looks_after_the_rack_then(
+    resources, candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaders, "QUIET_SECONDS", 0.1)
     lead_again(resources, candidate)
     leader, rounds = Leader(resources, candidate, 2), threading.Event()
     leader.reconciler.run = rounds.set
     leader.open()
     try:
-        assert rounds.wait(0.0 if quiet_seconds else DEADLINE_SECONDS) == (not quiet_seconds)
+        assert rounds.wait(DEADLINE_SECONDS)
     finally:
-        leader.close()  # also while nothing has begun
-    assert rounds.is_set() == (not quiet_seconds)
+        leader.close()
