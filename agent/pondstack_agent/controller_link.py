@@ -10,7 +10,6 @@ from kombu.exceptions import OperationalError
 from pondstack.domain import errors
 from pondstack.rpc.bounded import BoundedCalls, CallOverdue, TooManyCalls, through
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.rpc_errors import to_domain
 
 
 def controller_link(controller: ControllerAPI, calls: BoundedCalls | None, deadline_seconds: float) -> ControllerAPI:
@@ -32,7 +31,7 @@ def _translated(method: str) -> Iterator[None]:
     try:
         yield
     except errors.PondError as error:
-        raise to_domain(error) from None
+        raise errors.to_domain(error) from None
     except (CallOverdue, TooManyCalls, oslo_messaging.MessagingTimeout) as error:
         raise errors.Unavailable(
             f"the controller did not answer {method} in time; check pondstack-controller and the message bus, "

@@ -1,4 +1,4 @@
-"""Errors of other packages and of other processes, as those of pondstack.domain.errors, which cross RPC."""
+"""Errors of an endpoint, as those of pondstack.domain.errors, which cross RPC."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,14 +10,6 @@ from pondstack.domain import errors
 from pondstack.domain.conform import checked
 
 T = TypeVar("T")
-
-
-def to_domain(error: errors.PondError) -> errors.PondError:
-    """Return an error as the nearest class of pondstack.domain.errors, so that it can cross RPC (once more)."""
-    kind: Callable[[str], errors.PondError] = next(
-        item for item in type(error).__mro__ if item.__module__ == errors.__name__
-    )
-    return kind(error.message)
 
 
 def answered(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,7 +25,7 @@ def answered(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return checking(*arguments, **named)
         except errors.PondError as error:
-            raise to_domain(error) from error
+            raise errors.to_domain(error) from error
 
     wrapped: Callable[..., Any] = wraps(method)(oslo_messaging.expected_exceptions(errors.PondError)(translating))
     return wrapped

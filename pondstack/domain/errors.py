@@ -209,6 +209,12 @@ class SlicesReturning(Unavailable):
     code = "pondstack.slices_returning"
 
 
+def to_domain(error: PondError) -> PondError:
+    """Return an error as the nearest class of this module, so that it can cross RPC (once more)."""
+    kind: type[PondError] = next(item for item in type(error).__mro__ if item.__module__ == __name__)
+    return kind(error.message)
+
+
 def by_name(name: str) -> type[PondError] | None:
     """Return the class of that name, None when there is none: names come from files and other processes."""
     return KINDS.get(name)

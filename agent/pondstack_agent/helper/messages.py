@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from pondstack.domain import errors
-from pondstack_agent.rpc_errors import to_domain
 from pondstack_rdma.tcp import messages
 
 
@@ -26,7 +25,7 @@ def receive(link: socket.socket, seconds: float) -> dict[str, Any]:
 
 def failure(error: errors.PondError) -> dict[str, Any]:
     """Return an error as JSON carries it; one of the transport as what it is of pondstack.domain.errors."""
-    return {"error": {"name": type(to_domain(error)).__name__, "text": error.message}}
+    return {"error": {"name": type(errors.to_domain(error)).__name__, "text": error.message}}
 
 
 def failed(answer: dict[str, Any]) -> errors.PondError | None:

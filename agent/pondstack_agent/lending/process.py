@@ -10,15 +10,11 @@ import signal
 import sys
 import uuid
 
-from pondstack import native_threads
-
-native_threads.use()
-
-from pondstack_agent.helper.process import Ready, parser_of, run_helper  # noqa: E402 (threading first)
-from pondstack_agent.lending.buffer_table import BufferTable  # noqa: E402
-from pondstack_agent.lending.program import LENDER  # noqa: E402
-from pondstack_agent.lending.service import LenderService  # noqa: E402
-from pondstack_rdma.transports import load_transport  # noqa: E402
+from pondstack_agent.helper.process import Ready, parser_of, run_helper
+from pondstack_agent.lending.buffer_table import BufferTable
+from pondstack_agent.lending.program import LENDER
+from pondstack_agent.lending.service import LenderService
+from pondstack_rdma.transports import load_transport
 
 
 def main() -> int:

@@ -14,7 +14,6 @@ from pondstack.domain import errors
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.wire import Grant, assign_request, to_arguments
 from pondstack_agent.records import Records
-from pondstack_agent.rpc_errors import to_domain
 
 
 class Kind(StrEnum):
@@ -122,7 +121,7 @@ class Operations:
 
     def end(self, operation: Operation, error: errors.PondError) -> Operation:
         """Write down that an operation ended with an error, which every repetition gets."""
-        return self.change(operation, Status.OVER, error=(type(to_domain(error)).__name__, error.message))
+        return self.change(operation, Status.OVER, error=(type(errors.to_domain(error)).__name__, error.message))
 
     def all(self) -> list[Operation]:
         """Return all operations, the oldest change first."""

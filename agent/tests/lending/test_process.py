@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,14 @@ def test_in_the_foreground_it_is_a_unit(tmp_path) -> None:
         finally:
             process.terminate()
         assert process.wait(60) == 0
+
+
+def test_it_is_small() -> None:
+    """What serves a sleeping host's memory carries no bus, no options, no service of others."""
+    program = (
+        "import sys; from pondstack_agent.lending import process; print(*(name.split('.')[0] for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "pondstack_agent" in loaded
+    assert not loaded & {"eventlet", "futurist", "oslo_config", "oslo_messaging", "oslo_service"}

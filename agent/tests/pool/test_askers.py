@@ -6,10 +6,9 @@ import oslo_messaging
 import pytest
 
 from agent.tests.conftest import Rig
-from pondstack.domain.errors import Refused, Unavailable
+from pondstack.domain.errors import Refused, Unavailable, to_domain
 from pondstack.rpc.identity.caller import with_caller
 from pondstack.rpc.identity.identity import Identity
-from pondstack_agent.rpc_errors import to_domain
 
 
 def ask(rig: Rig, caller: str, consumer: str = "vm1") -> Any:
