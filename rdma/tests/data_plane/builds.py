@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from oslo_concurrency import lockutils
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 NATIVE = HERE.parents[1] / "native"
 FOLDERS = ("replacement", "store", "links", "pager", "block", "handover", "control")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
@@ -29,10 +31,20 @@ def build(
     built: Path, files: Sequence[Path], flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES
 ) -> Path:
     """Build a program; fails with what the compiler said."""
-    command = ["gcc", *_FLAGS, *flags, *map(str, files), "-o", str(built), *libraries]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
+        objects = [Path(folder) / f"{number}.o" for number in range(len(files))]
+        for source, made in zip(files, objects, strict=True):
+            _gcc("-c", source, "-o", made, *flags)
+        _gcc(*objects, "-o", built, *flags, *libraries)
     return built
+
+
+def _gcc(*words: str | Path) -> None:
+    """Call the compiler, which makes each object once: programs and stages of a run share most of them."""
+    environment = os.environ | {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    command = ["ccache", "gcc", *_FLAGS, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
