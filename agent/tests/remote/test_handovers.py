@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -38,11 +40,13 @@ def host(rack) -> RemoteHost:
 
 
 @pytest.fixture
-def empty(rack) -> RemoteHost:
-    """A host that has borrowed for a guest that is to come."""
+def empty(rack) -> Iterator[RemoteHost]:
+    """A host that has borrowed for a guest that is to come; nobody waits for that once the test has ended."""
     rack.lend("host1", REMOTE)
     rack.borrower.alloc(REMOTE)
-    return rack.borrower
+    yield rack.borrower
+    waits = f"arrival-{CONSUMER[:8]}"
+    assert wait_until(lambda: waits not in {each.name for each in threading.enumerate()}, DEADLINE_SECONDS)
 
 
 def hand_over(host: RemoteHost) -> dict[str, Any]:

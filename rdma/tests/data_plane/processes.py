@@ -19,7 +19,7 @@ BLOCK = "6f1c2d1e-0000-4000-8000-000000000002"
 MEMORY = "ram-node0"
 REST_US = 300
 """Of guests that tests wait beside: they leave the cores to what is tested, and to tests that run meanwhile."""
-EMULATED_REST_US = 1000
+EMULATED_REST_US = 3000
 """Of guests that QEMU emulates."""
 DEADLINE_SECONDS = 60.0
 """For what must happen at some time, on however busy a machine."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pondstack_rack.wait import wait_until
+from tests.fixtures.seeds import by_night
 
 from ..policies import MODELS
 from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, StandinGuest
@@ -146,8 +147,8 @@ def test_pages_of_a_chunk_come_and_leave_together(policy: str, plane: DataPlane,
 def test_a_guest_gives_up_pages_of_chunks(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
     served = guest(8, threads=8, pattern="discard")
     plane.attach(served, tmp_path / "mirror", 2, policy="s3-fifo", read_ahead_pages=32, chunk_pages=16)
-    await_count(plane, "discards", 4000)
-    await_count(plane, "loads", 20000)
+    await_count(plane, "discards", by_night(4000, 1000))
+    await_count(plane, "loads", by_night(20000, 5000))
     plane.detach()
     assert served.finish()["wrong"] == 0
 
@@ -166,7 +167,7 @@ def test_what_the_guest_gives_up_is_zero(plane: DataPlane, guest: Guests, tmp_pa
 def test_no_thread_waits_for_a_pager_that_let_it_go(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
     """Who gives a page up waits until somebody has read of it, who misses one until it is there; nobody would tell."""
     served = guest(8, threads=8, pattern="discard")
-    for _ in range(15):
+    for _ in range(by_night(15, 4)):
         plane.attach(served, tmp_path / "mirror", 2, policy="s3-fifo", read_ahead_pages=32, chunk_pages=16)
         await_count(plane, "discards", 100)
         plane.detach()
