@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say: the extensions, hot paths of shared memory and of verbs, librdmacm's calls; and a program.
+"""What setup.cfg cannot say: the extensions (shared memory, verbs, librdmacm's calls, CPU caches), and a program.
 
 Optional at build time (without a compiler, without libibverbs-dev and librdmacm-dev, the program also without
 libjansson-dev and libssl-dev, the wheel lacks them, with a warning) and at run time (shared memory works without its,
@@ -77,6 +77,7 @@ setup(
     cmdclass={"build_ext": BuildNative},
     ext_modules=[
         extension("_native", "shm_access.c", "operation.c", "watch.c"),
+        extension("_cpu_cache", "cpu_cache.c"),
         extension("_verbs", "requester.c", "transfers.c", "operation.c", "links/rc_conn.c", libraries=["ibverbs"]),
         extension(
             "_cm",

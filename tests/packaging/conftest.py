@@ -18,6 +18,7 @@ PROGRAM = "pondstack_rdma/pondstack-data-plane"
 NATIVE = frozenset(
     {
         "pondstack_rdma/_cm.abi3.so",
+        "pondstack_rdma/_cpu_cache.abi3.so",
         "pondstack_rdma/_native.abi3.so",
         "pondstack_rdma/_verbs.abi3.so",
         PROGRAM,
