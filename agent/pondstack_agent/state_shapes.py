@@ -4,6 +4,7 @@ The folder is root's, but disks rot, and files are copied about and mended by ha
 is believed that this agent would not have written. Standard library only, because the head of a guest reads one.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ REMOVE_EPOCH = (
 MOST_SLICES = 2**20
 """Of a pool device; so many the API lets a host hold, too."""
 _MOST_MIB = 2**31 - 1
+_DAX = re.compile(r"/dev/dax\d+\.\d+")
 _MOST_PID = 2**22
 """The kernel's bound of process ids."""
 _SLICE = Whole(0, MOST_SLICES - 1)
@@ -84,6 +86,19 @@ def _backed(record: Mapping[str, Any]) -> None:
         raise ValueError("backings are other ranges than the extents")
 
 
+def _mapped(record: Mapping[str, Any]) -> None:
+    """Check that what QEMU maps are dax devices as large as the extents, one for each."""
+    _disjoint(record)
+    backings = record.get("backings")
+    if backings is None:
+        return
+    if not all(_DAX.fullmatch(str(item["path"])) for item in backings):
+        raise ValueError("backings has a path that is no dax device")
+    sizes = [extent["count"] * record["slice_mib"] for extent in record["extents"]]
+    if [item["size_mib"] for item in backings] != sizes:
+        raise ValueError("backings are of other sizes than the extents")
+
+
 def _no_way_up(record: Mapping[str, Any]) -> None:
     """Check that a setting is one of the kernel's."""
     path = str(record["path"])
@@ -113,6 +128,18 @@ _BACKING = Fields(
         "offset_bytes": Whole(),
     },
     {"distance": Whole(10, 254), "host_node": Nullable(Whole(0, 1023))},
+)
+_DEVICE = Fields(
+    {
+        "kind": OneOf(("devdax",)),
+        "size_mib": Whole(1, 2**40),
+        "path": Text(255, 1),
+        "offset_bytes": Whole(0, 0),
+        "align_bytes": Whole(1, 2**40),
+        "start_bytes": Whole(),
+        "distance": Whole(10, 254),
+        "host_node": Nullable(Whole(0, 0)),
+    }
 )
 _REQUEST = Fields(
     {"pool_uuid": _OWNER, "pool_mib": Whole(0, 2**40), "guest_mib": Whole(0, 2**40)},
@@ -279,7 +306,20 @@ SHAPES: Mapping[str, RecordShape | Mapping[str, RecordShape]] = {
         _BY_ALLOCATION,
     ),
     "borrowing": RecordShape(_HELD, _by("lender", "incarnation", between="@")),
-    "cxl": RecordShape(Fields({**_GRANT, "boot": Text(255)}, _PURPOSE, rule=_disjoint), _BY_ALLOCATION),
+    "cxl": RecordShape(
+        Fields(
+            {**_GRANT, "boot": Text(255)},
+            {
+                **_PURPOSE,
+                **_HANDED,
+                "backing": OneOf(("node", "devdax")),
+                "backings": Items(_DEVICE, 1, MOST_SLICES),
+                "device_path": Text(4096),
+            },
+            rule=_mapped,
+        ),
+        _BY_ALLOCATION,
+    ),
     "cxl-dirty": RecordShape(Fields({"indexes": Items(_SLICE, most=MOST_SLICES)})),
     "cxl-states": RecordShape(
         Fields(

@@ -148,6 +148,22 @@ CXL_OPTS = [
             "CXL devices that cannot guard each access themselves, as in tests. Empty: the devices guard themselves."
         ),
     ),
+    cfg.StrOpt(
+        "backing",
+        default="kmem",
+        choices=[
+            ("kmem", "memory of a node of this host's kernel, without CPUs, that guests are bound to"),
+            (
+                "devdax",
+                "character devices that guests map, which change their host without a copy",
+            ),
+        ],
+        help=(
+            "What slices of guests are on this host. A guest keeps what it has until its slices are given back. devdax "
+            "needs a nova-compute that knows it, [pondstack] emulator in its nova.conf, and a libvirt whose guests may "
+            "open /dev/dax*; the same on all hosts of a pool."
+        ),
+    ),
     cfg.IntOpt(
         "offline_attempts",
         default=5,

@@ -39,6 +39,13 @@ def mapped_ranges(files: Iterable[FileId], proc: Path = PROC) -> dict[FileId, li
     return found
 
 
+def is_mapped(path: str, proc: Path = PROC) -> bool:
+    """Tell whether any process maps something by a path, as its own folders have it."""
+    name = path.encode()
+    found = (line.split(maxsplit=5) for line in _lines(proc))
+    return any(len(fields) == 6 and fields[5].removesuffix(b" (deleted)") == name for fields in found)
+
+
 def overlaps(ranges: Iterable[range], start: int, end: int) -> bool:
     """Tell whether one of `ranges` shares a byte with start to end - 1."""
     return any(item.start < end and start < item.stop for item in ranges)

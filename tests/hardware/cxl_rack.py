@@ -64,9 +64,10 @@ class CxlRack:
 
     @contextmanager
     def guest(self, grant: Grant, backing: Backing, text: str) -> Iterator[bytes]:
-        """Run a process bound to the pool's node of the grant's host."""
-        command = [PYTHON, "-m", "tests.hardware.guest.tenant", "-uuid", grant.consumer_uuid]
-        details = [str(backing.host_node), str(backing.size_mib), text]
+        """Run a process of the grant's host on a backing: bound to the pool's node, or with a dax device mapped."""
+        name = "mapper" if backing.path else "tenant"
+        command = [PYTHON, "-m", f"tests.hardware.guest.{name}", "-uuid", grant.consumer_uuid]
+        details = [backing.path or str(backing.host_node), str(backing.size_mib), text]
         started = self.hosts[grant.host].start([*command, *details], env={"PYTHONPATH": "/opt/code"})
         try:
             output = started.wait_for("found ")

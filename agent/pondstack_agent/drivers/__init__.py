@@ -1,6 +1,6 @@
 """The pool drivers of this host as one: by stevedore, from [agent] drivers."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -53,6 +53,25 @@ class HostPools:
     def heir(self, allocation_uuid: str) -> str:
         """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
         return next((host for driver in self._drivers if (host := driver.heir(allocation_uuid))), "")
+
+    def take_up(self, allocation_uuid: str) -> bool:
+        """Return whether the guest that slices were handed over with may run here; raises NotFound, DeviceFailed."""
+        for driver in self._drivers:
+            if any(item.allocation_uuid == allocation_uuid for item in driver.attached()):
+                return driver.take_up(allocation_uuid)
+        raise NotFound(f"allocation {allocation_uuid} is not attached to this host; attach it first")
+
+    def check_known(self, pool_uuid: str, kinds: Collection[str]) -> None:
+        """Raise HostUnusable where a guest's slices would be of a kind that its nova-compute does not know.
+
+        It would give the guest memory of the host instead, and nobody would have claimed it.
+        """
+        for driver in self._drivers:
+            if pool_uuid in driver.pools() and driver.backing not in kinds:
+                raise HostUnusable(
+                    f"slices of pool {pool_uuid} are {driver.backing} here, which the nova-compute that asks for them "
+                    "does not know; upgrade it, or set [cxl] backing = kmem"
+                )
 
     @property
     def nodes(self) -> bool:

@@ -9,7 +9,8 @@ from typing import Self
 
 from oslo_config import cfg
 
-from pondstack.domain.errors import BadRequest, DeviceFailed
+from pondstack.domain.backing import UNKNOWN
+from pondstack.domain.errors import BadRequest, DeviceFailed, NotFound
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 
@@ -55,8 +56,11 @@ class HostPoolDriver(ABC):
     def detach(self, allocation_uuid: str) -> bool:
         """Offline an allocation; False when it was not there. Raises InUse while a process maps it."""
 
-    hands_over = False
+    hands_over: bool = False
     """Whether it attaches slices that are handed over, with what their guest has in them, and knows heirs in tables."""
+
+    backing: str = UNKNOWN
+    """What a guest's slices are from now on, as in pondstack.domain.backing."""
 
     nodes = False
     """Whether its memory is nodes of the host's kernel, which can demote pages to them."""
@@ -78,6 +82,14 @@ class HostPoolDriver(ABC):
         """
         del allocation_uuid
         return ""
+
+    def take_up(self, allocation_uuid: str) -> bool:
+        """Return whether the guest that slices were handed over with may run here: no other host has them any more.
+
+        Then what its former host wrote is what this host's CPUs read. Of a driver that `hands_over`; False for now.
+        Raises NotFound, DeviceFailed.
+        """
+        raise NotFound(f"allocation {allocation_uuid} was not handed over to this host; attach it first")
 
     def vacate(self, allocation_uuid: str) -> None:
         """Note that the guest of an allocation runs on without it, and hence does not hold it; a restart of it would.

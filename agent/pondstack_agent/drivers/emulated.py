@@ -40,6 +40,7 @@ class EmulatedHostPool(HostPoolDriver):
     """The emulated devices that one host reaches."""
 
     hands_over = True
+    backing = FILE
 
     def __init__(self, *, host: str, state_dir: Path, device_paths: Iterable[str]) -> None:
         self._host = host
@@ -120,6 +121,14 @@ class EmulatedHostPool(HostPoolDriver):
         record = self._records.get(allocation_uuid)
         entries = _entries(record, EmulatedDevice(record["device_path"]).permissions()) if record is not None else []
         return next((entry.heir.host for entry in entries if entry.heir and entry.tag == allocation_uuid), "")
+
+    def take_up(self, allocation_uuid: str) -> bool:
+        """Return whether the device says that slices are this host's alone; all hosts have one cache of a file."""
+        record = self._records.get(allocation_uuid)
+        if record is None:
+            raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
+        entries = _entries(record, EmulatedDevice(record["device_path"]).permissions())
+        return bool(entries) and all((entry.host, entry.tag) == (self._host, allocation_uuid) for entry in entries)
 
     def _by_pool(self) -> dict[str, EmulatedDevice]:
         found: dict[str, EmulatedDevice] = {}

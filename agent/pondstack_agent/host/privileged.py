@@ -33,3 +33,9 @@ def mapped_ranges(files: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]
     wanted = [(int(device), int(inode)) for device, inode in files]
     found = mappings.mapped_ranges(wanted)
     return [[(item.start, item.stop) for item in found[file]] for file in wanted]
+
+
+@context.entrypoint
+def is_mapped(device: str) -> bool:
+    """Tell whether any process maps a device by this path."""
+    return mappings.is_mapped(str(device))

@@ -1,14 +1,15 @@
 """`pondstack-qemu`: the emulated head of a guest, which libvirt starts as the domain's <emulator>.
 
 libvirt has no XML for "this NUMA node is that range of that file", so this wrapper rewrites QEMU's command line: the
-memory of each CPU-less node becomes the range of the emulated device that the agent attached for this guest.
+memory of each CPU-less node becomes the range of the emulated device that the agent attached for this guest, or the
+dax device of CXL memory ([cxl] backing = devdax).
 libvirt gives an emulator QEMU's own arguments only, so a host has a shim with the rest:
 
     #!/bin/sh
     exec pondstack-qemu --state-dir DIR --host NAME [--qemu /usr/bin/qemu-system-x86_64] -- "$@"
 
 DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachment, and libvirt's probing, pass
-through. Real CXL memory is a node of the host and needs none of this. A guest whose local node is a shared memfd gets
+through. CXL memory that is a node of the host needs none of this. A guest whose local node is a shared memfd gets
 no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. It gets its memfd from
 here, as a file by its descriptor, since a migration of QEMU leaves out what is a file to it and nothing else, and the
 data planes move this memory. Where the agent expects a guest from another host, of whose memory QEMU is to leave out
@@ -27,8 +28,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pondstack.devices.emulated_files import read_table
+from pondstack.domain.backing import DEVDAX
 from pondstack.domain.errors import DeviceFailed
-from pondstack_agent.qemu import arrival_door
+from pondstack_agent.qemu import arrival_door, dax_device
 from pondstack_agent.qemu.attachment_lock import FOLDER, hold
 from pondstack_agent.records import load
 
@@ -36,6 +38,7 @@ QEMU = "/usr/bin/qemu-system-x86_64"
 MIB = 1024 * 1024
 _NODE = re.compile(r"ram-node(\d+)")
 _FIRST_NODES = ("ram-node0", "pc.ram")
+_FOLDERS = (FOLDER, dax_device.FOLDER)
 _PR_SET_THP_DISABLE = 41  # linux/prctl.h
 _BACKENDS = {"memory-backend-file", "memory-backend-ram", "memory-backend-memfd"}
 # What libvirt may say of any backend and a file range can honour. Host nodes and prealloc concern local DRAM only.
@@ -120,11 +123,13 @@ def _on_pool(number: int, backend: dict[str, Any], backing: dict[str, Any]) -> d
             f"node {number} of the guest has {backend['size']} bytes and its extent {size}; have Nova define the "
             "domain again (hard reboot)"
         )
+    # A device's mappings are a multiple of what it says, and begin at its first byte.
+    place = {"align": backing["align_bytes"]} if backing["kind"] == DEVDAX else {"offset": backing["offset_bytes"]}
     return {
         "qom-type": "memory-backend-file",
         "id": backend["id"],
         "mem-path": backing["path"],
-        "offset": backing["offset_bytes"],
+        **place,
         "share": True,
         "size": size,
         **{key: backend[key] for key in _KEPT if key in backend},
@@ -132,14 +137,16 @@ def _on_pool(number: int, backend: dict[str, Any], backing: dict[str, Any]) -> d
 
 
 def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the attachment of an instance and its file, None without one.
+    """Return the attachment of an instance that QEMU maps and its file, None without one.
 
     Raises Refused when there are several, DeviceFailed when a record is damaged.
     """
     found = []
-    for path in sorted((state_dir / FOLDER).glob("*.json")):
+    for path in (path for folder in _FOLDERS for path in sorted((state_dir / folder).glob("*.json"))):
         record = load(path)
-        if record is not None and record["consumer_uuid"] == instance_uuid:  # None: detached meanwhile
+        if record is None or record["consumer_uuid"] != instance_uuid:  # None: detached meanwhile
+            continue
+        if path.parent.name == FOLDER or dax_device.is_mapped_by_guest(record):
             found.append((path, record))
     if len(found) > 1:
         raise Refused(
@@ -151,6 +158,8 @@ def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str
 
 def check_permission(record: dict[str, Any], host: str) -> None:
     """Raise Refused unless the device lets this host use every slice of the attachment, by itself or as its heir."""
+    if not record["device_path"]:
+        return  # a CXL device that guards itself
     device, own = Path(record["device_path"]), {"host": host, "tag": record["allocation_uuid"]}
     table = read_table(device)[1]["permissions"]
     for extent in record["extents"]:
@@ -178,6 +187,10 @@ def prepare(arguments: list[str], state_dir: Path, host: str) -> list[str]:
     except FileNotFoundError:
         raise Refused(f"the slices of instance {instance_uuid} went offline at this moment; start it again") from None
     try:
+        if load(path) != record:
+            raise Refused(f"the slices of instance {instance_uuid} were changed at this moment; start it again")
+        if path.parent.name == dax_device.FOLDER:
+            dax_device.check(record)
         changed = rewrite(arguments, record)
         check_permission(record, host)
     except BaseException:

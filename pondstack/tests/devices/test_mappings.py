@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
+from pondstack.devices.mappings import file_id, is_mapped, mapped_ranges, overlaps
 
 PAGE = mmap.PAGESIZE
 
@@ -69,3 +69,20 @@ def test_no_file_costs_no_look(tmp_path: Path) -> None:
 )
 def test_overlaps(start: int, end: int, expected: bool) -> None:
     assert overlaps([range(10, 20)], start, end) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "found"), [("/dev/dax0.1", True), ("/dev/dax0.2", True), ("/dev/dax0", False), ("/dev/dax0.10", False)]
+)
+def test_a_device_is_found_by_its_name(tmp_path: Path, path: str, found: bool) -> None:
+    fake_process(tmp_path, 10, "7f00-8f00 rw-s 00000000 00:05 77    /dev/dax0.1\n7f00-8f00 rw-p 00000000 00:00 0\n")
+    fake_process(tmp_path, 11, "7f00-8f00 rw-s 00000000 00:2a 9     /dev/dax0.2 (deleted)\n")
+    assert is_mapped(path, tmp_path) is found
+
+
+def test_own_mapping_is_found_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "device"
+    path.write_bytes(bytes(PAGE))
+    with open(path, "r+b") as file, mmap.mmap(file.fileno(), PAGE):
+        assert is_mapped(str(path))
+    assert not is_mapped(str(path))

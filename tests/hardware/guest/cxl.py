@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +92,23 @@ class Driver:
 
     def limit(self, attempts: int, seconds: float) -> None:
         """Bound the offlining otherwise, from a new driver object on."""
-        self._arguments["settings"] = Settings(attempts, seconds)
-        self.open()
+        self._set(offline_attempts=attempts, offline_timeout_seconds=seconds, zero_on_host=False)
 
     def zero_on_host(self) -> None:
         """Zero here what is given back, from a new driver object on."""
-        self._arguments["settings"] = Settings(zero_on_host=True)
+        self._set(zero_on_host=True)
+
+    def backing(self, kind: str) -> None:
+        """Have guests' slices be of a kind, from a new driver object on."""
+        self._set(backing=kind)
+
+    def _set(self, **settings: Any) -> None:
+        self._arguments["settings"] = replace(self._arguments["settings"], **settings)
         self.open()
 
     def make_partition(self, wanted: bool) -> None:
         """Make the partition at each attach, or only look, from a new driver object on."""
-        self._arguments["settings"] = Settings(make_partition=wanted)
-        self.open()
+        self._set(make_partition=wanted)
 
     def partition(self, command: str) -> int:
         """Run the operator's command; 1 when the partition is open."""

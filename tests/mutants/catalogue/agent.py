@@ -216,9 +216,9 @@ MUTANTS = (
     ),
     Mutant(
         "lost_with_the_boot",
-        "agent/pondstack_agent/drivers/cxl/driver.py",
-        "held(grant, but=to_come)",
-        "held(grant)",
+        "agent/pondstack_agent/drivers/cxl/node_memory.py",
+        "held(record, but=to_come)",
+        "held(record)",
         (f"{_AGENT}/drivers/cxl/test_recover.py",),
         "after a boot of a host with several guests of a pool only the last of them gets its memory back",
     ),

@@ -1,16 +1,18 @@
 """The allocations of this host on disk: for whom slices are online, and how far each came.
 
 In the agent's state folder: `cxl/<allocation>.json`, the grant and the boot it came online in, written before the first
-change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.qemu.attachment_lock);
+change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.qemu.attachment_lock), with
+what QEMU maps where the guest maps its slices itself;
 `cxl-states/<allocation>.json`, how far it came;
 `cxl-dirty/<allocation>.json`, which of its slices may have content: those of the grant, where there is no such file.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pondstack.domain.backing import NODE
 from pondstack.domain.model import indexes_of
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.cxl import vacated
@@ -20,6 +22,7 @@ from pondstack_agent.qemu.attachment_lock import unheld
 from pondstack_agent.records import Records
 
 ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
+BACKINGS = "backings"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -47,22 +50,40 @@ class Allocations:
         mine = [extents_in(record) for record in records if record["pool_uuid"] == pool]
         return {index for extents in mine for index in indexes_of(extents)}
 
-    def held(self, grant: Grant, but: Collection[str] = ()) -> list[dict[str, Any]]:
-        """Return the records of a grant and of all others in its pool whose memory guests may use, `but` some."""
-        mine = (record for record in self.all() if record["pool_uuid"] == grant.pool_uuid)
+    def consumers(self, kind: str) -> set[str]:
+        """Return who has slices here with a kind of backing."""
+        return {record["consumer_uuid"] for record in self.all() if kind_of(record) == kind}
+
+    def held(self, own: Mapping[str, Any], but: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Return a record and all others whose memory, of the same node, guests may use, `but` some."""
+        mine = (record for record in self.all() if record["pool_uuid"] == own["pool_uuid"] and kind_of(record) == NODE)
         others = (record for record in mine if record["allocation_uuid"] not in but)
         return [
-            r for r in others if grant.allocation_uuid == (tag := r["allocation_uuid"]) or self.state(tag) == ONLINE
+            r for r in others if own["allocation_uuid"] == (tag := r["allocation_uuid"]) or self.state(tag) == ONLINE
         ]
 
-    def begin(self, grant: Grant) -> None:
-        """Write a grant down, before the first change of the kernel in this boot."""
+    def begin(self, grant: Grant, kind: str = NODE) -> None:
+        """Write a grant down, before the first change of the kernel in this boot. `kind`: of its backings."""
         record = self.get(grant.allocation_uuid)
         if record is None:
             self._states.remove(grant.allocation_uuid)  # of a former life that was killed as it forgot the allocation
             self._put_dirty(grant.allocation_uuid, set())
         if record is None or not self.of_this_boot(record):
-            self._records.put(grant.allocation_uuid, {**grant.to_wire(), "boot": self._boot})
+            other = {} if kind == NODE else {"backing": kind}
+            self._records.put(grant.allocation_uuid, {**grant.to_wire(), "boot": self._boot, **other})
+
+    def put_backings(self, record: Mapping[str, Any], backings: Sequence[Mapping[str, Any]], table: str) -> None:
+        """Write down what QEMU maps, and the folder of the permission table by which it may ("": there is none)."""
+        self._records.put(record["allocation_uuid"], {**record, BACKINGS: list(backings), "device_path": table})
+
+    def has_backings(self, record: Mapping[str, Any]) -> bool:
+        """Tell whether a guest can be started on a record, by what was there in this boot."""
+        return BACKINGS in record and self.of_this_boot(record)
+
+    def drop_backings(self, record: Mapping[str, Any]) -> None:
+        """Have nobody find what QEMU maps, in a new file: who waits for a lock on the former one finds it gone."""
+        left = {key: value for key, value in record.items() if key not in (BACKINGS, "device_path")}
+        self._records.put(record["allocation_uuid"], left)
 
     def of_this_boot(self, record: Mapping[str, Any]) -> bool:
         """Tell whether the kernel that runs now has had a record's memory."""
@@ -90,9 +111,9 @@ class Allocations:
         found = self._dirty.get(tag) if self.get(tag) is not None else None
         return set(found["indexes"]) if found else set(indexes_of(extents_in(record)))
 
-    def mark_dirty(self, record: Mapping[str, Any], index: int) -> None:
-        """Write down, before it can be so, that a slice may have content."""
-        self._put_dirty(record["allocation_uuid"], self.dirty(record) | {index})
+    def mark_dirty(self, record: Mapping[str, Any], indexes: Collection[int]) -> None:
+        """Write down, before it can be so, that slices may have content."""
+        self._put_dirty(record["allocation_uuid"], self.dirty(record) | set(indexes))
 
     def mark_clean(self, record: Mapping[str, Any], index: int) -> None:
         """Write down that a slice is for its next owner: this host has zeroed and verified it, or its device does."""
@@ -122,3 +143,8 @@ class Allocations:
         self._records.remove(tag)
         self._states.remove(tag)
         self._dirty.remove(tag)
+
+
+def kind_of(record: Mapping[str, Any]) -> str:
+    """Return the kind of a record's backings, as in pondstack.domain.backing."""
+    return str(record.get("backing", NODE))

@@ -1,7 +1,8 @@
 """Slices as dax devices: slice i of a pool is bytes i * size to (i + 1) * size of the region, whatever else is there.
 
-A slice goes absent -> ranged -> devdax (looked at) -> kmem -> online, and back. Each verb starts from whatever it
-finds, so that one which was killed at any step is repeated. A device without a range is nobody's: the next slice
+A slice that becomes memory of this host's kernel goes absent -> ranged -> devdax (looked at) -> kmem -> online, and
+back. Slices that a guest maps itself are one device for each extent, and stay at devdax. Each verb starts from whatever
+it finds, so that one which was killed at any step is repeated. A device without a range is nobody's: the next slice
 takes it.
 """
 
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 from oslo_log import log
 
 from pondstack.domain.errors import DeviceFailed
+from pondstack.domain.model import Extent
 from pondstack_agent.drivers.base import SliceNotZero
 from pondstack_agent.drivers.cxl import privileged
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.region import Region
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
+from pondstack_agent.host import mapped_files
 
 LOG = log.getLogger(__name__)
 
@@ -55,22 +58,28 @@ class Slices:
         names = (name for name in self._sysfs.names(self._region.dax) if name.startswith("dax") and "." in name)
         return [self._device(name) for name in names]
 
-    def find(self, index: int, slice_bytes: int) -> DaxDevice | None:
-        """Return the device of a slice."""
-        return self.by_index(slice_bytes).get(index)
+    def find(self, extent: Extent, slice_bytes: int) -> DaxDevice | None:
+        """Return the device over exactly these slices."""
+        place = self._start(extent.start, slice_bytes), extent.count * slice_bytes
+        return next((item for item in self.devices() if (item.start, item.size_bytes) == place), None)
 
     def by_index(self, slice_bytes: int | None) -> dict[int, DaxDevice]:
-        """Return the devices that are slices of a size, None for any, at a multiple of it: by slice index."""
-        found = {}
+        """Return by slice index the devices over slices of a size; one may be over several.
+
+        None: each device is a slice of its own size.
+        """
+        found: dict[int, DaxDevice] = {}
         for item in self.devices():
-            if item.start is not None and item.size_bytes == (slice_bytes or item.size_bytes):
-                index, beside = divmod(item.start - self._region.start, item.size_bytes)
-                if not beside:
-                    found[index] = item
+            if item.start is not None:
+                size = slice_bytes or item.size_bytes
+                index, beside = divmod(item.start - self._region.start, size)
+                count, rest = divmod(item.size_bytes, size)
+                if not beside and not rest:
+                    found |= dict.fromkeys(range(index, index + count), item)
         return found
 
-    def check(self, indexes: Iterable[int], slice_bytes: int) -> None:
-        """Raise HostUnusable unless slices can come online here: sizes, policy, nobody else's devices."""
+    def check_memory(self, slice_bytes: int) -> None:
+        """Raise HostUnusable unless slices can be memory of this host's kernel: sizes, policy."""
         block = self._blocks.size_bytes
         if slice_bytes % block or self._region.start % block:
             sizes = {"slice": slice_bytes >> 20, "block": block >> 20, "start": self._region.start}
@@ -78,13 +87,44 @@ class Slices:
         policy = self._blocks.policy()
         if policy != "offline":
             raise failed(Failure.AUTO_ONLINE, policy=policy)
+
+    def check(self, extents: Iterable[Extent], slice_bytes: int) -> None:
+        """Raise HostUnusable unless there can be a device over each extent: within the region, nobody else's there."""
         devices = self.devices()
-        if indexes_outside := [i for i in indexes if (i + 1) * slice_bytes > self._region.size_bytes]:
-            raise DeviceFailed(f"{self._region.name} ends before slice {indexes_outside[0]}; audit the ledger")
-        for index in indexes:
-            start = self._start(index, slice_bytes)
+        for extent in extents:
+            if (extent.start + extent.count) * slice_bytes > self._region.size_bytes:
+                raise DeviceFailed(f"{self._region.name} ends before slice {extent.indexes[-1]}; audit the ledger")
+            start = self._start(extent.start, slice_bytes)
             for item in devices:
-                self._check_overlap(item, start, slice_bytes)
+                self._check_overlap(item, start, extent.count * slice_bytes)
+
+    def expose(
+        self, extent: Extent, slice_bytes: int, *, first_use: FirstUse | None, dirty: Callable[[], None]
+    ) -> DaxDevice:
+        """Have slices as one device that a guest maps; raises SliceNotZero, HostUnusable, DeviceFailed.
+
+        `first_use`, `dirty`: as for `up`. None also for what is handed over, which nobody looks at: this host's caches
+        would have it from before its guest stops elsewhere.
+        """
+        device = self.open(extent, slice_bytes)
+        if first_use is not None:
+            self._prove_zero(device, extent.start, slice_bytes, first_use)
+        self._step("dirty")
+        dirty()
+        self._as_devdax(device)
+        return self._device(device.name)
+
+    def write_back(self, device: DaxDevice) -> None:
+        """Have this host's CPU caches hold nothing of a device any more, and memory what was written; DeviceFailed."""
+        self._as_devdax(device)
+        self._step("write back")
+        trouble = privileged.write_back(f"/dev/{device.name}", device.size_bytes)
+        if trouble:
+            raise DeviceFailed(f"CPU caches over {device.name} are not written back: {trouble}")
+
+    def align_bytes(self, device: DaxDevice) -> int:
+        """Return what each mapping of a device is a multiple of."""
+        return self._sysfs.number(f"{self._path(device)}/align")
 
     def up(self, index: int, slice_bytes: int, *, first_use: FirstUse | None, dirty: Callable[[], None]) -> DaxDevice:
         """Bring a slice online; raises SliceNotZero, HostUnusable, DeviceFailed.
@@ -92,11 +132,11 @@ class Slices:
         Before its first use by an allocation (None: it had been online for it) it is proved to be zero. `dirty` writes
         down, durably, that it may not be from now on: it is called before the kernel can put anything there.
         """
-        device = self.open(index, slice_bytes)
+        device = self.open(Extent(index, 1), slice_bytes)
         self._blocks.node(self._sysfs.number(f"{self._path(device)}/target_node"), device.name)
         if device.driver != KMEM:
             if first_use is not None:
-                self._prove_zero(device, index, first_use)
+                self._prove_zero(device, index, slice_bytes, first_use)
             self._unbind(device)
             self._full_size(device)
             self._step("dirty")
@@ -118,16 +158,21 @@ class Slices:
             self._step("online")
             self._blocks.online([block], device.name, self.node(device))
 
-    def open(self, index: int, slice_bytes: int) -> DaxDevice:
-        """Return the device of a slice, made if it is not there; raises DeviceFailed."""
-        return self.find(index, slice_bytes) or self._create(index, slice_bytes)
+    def open(self, extent: Extent, slice_bytes: int) -> DaxDevice:
+        """Return the device over exactly these slices, made if it is not there; raises DeviceFailed."""
+        return self.find(extent, slice_bytes) or self._create(extent, slice_bytes)
 
     def down(self, device: DaxDevice, *, zero: bool = False) -> None:
-        """Give a device back whose blocks are offline; raises DeviceFailed.
+        """Give a device back whose blocks are offline, and that nobody maps; raises DeviceFailed.
 
         `zero`: write over it first, whatever driver a former life that was killed left it with, and verify each byte.
+        What a guest has mapped is written back before: afterwards nobody here can write to it.
         """
         device = self._device(device.name)
+        if device.driver == DEVDAX:
+            if mapped_files.is_mapped(f"/dev/{device.name}"):
+                raise DeviceFailed(f"a process maps /dev/{device.name}; find it in /proc/*/maps, end it, detach again")
+            self.write_back(device)
         if device.driver == KMEM:
             online = [block for block in self.blocks(device) if self._blocks.is_online(block)]
             if online:  # The kernel would keep such memory until the next boot.
@@ -159,13 +204,14 @@ class Slices:
             if (item.start, item.size_bytes) == (self._region.start, self._region.size_bytes) and not item.driver:
                 self._drop(item)
 
-    def _prove_zero(self, device: DaxDevice, index: int, first_use: FirstUse) -> None:
-        """Read every byte of a slice; one that is not zero is zeroed here, or refused."""
+    def _prove_zero(self, device: DaxDevice, first: int, slice_bytes: int, first_use: FirstUse) -> None:
+        """Read every byte of slices, from the `first` on; if one is not zero, all are zeroed here, or it is refused."""
         self._as_devdax(device)
         self._step("look")
-        offset = self._written(device)
-        if offset is None:
+        found = self._written(device)
+        if found is None:
             return
+        index, offset = first + found // slice_bytes, found % slice_bytes
         what = f"slice {index} of pool {first_use.pool_name} is not zero before its first use (offset {offset})"
         if not first_use.zero:
             raise SliceNotZero(f"{what}: it was not sanitised, and is quarantined; audit it", [index])
@@ -179,6 +225,8 @@ class Slices:
         self._as_devdax(device)
         self._step("zero")
         privileged.zero(f"/dev/{device.name}", device.size_bytes)
+        # Zeros in a cache only would come late: over what the next owner has written by then.
+        self.write_back(device)
         self._step("verify")
         offset = self._written(device)
         if offset is not None:
@@ -187,7 +235,7 @@ class Slices:
     def _written(self, device: DaxDevice) -> int | None:
         return privileged.first_written_byte(f"/dev/{device.name}", device.size_bytes)
 
-    def _create(self, index: int, slice_bytes: int) -> DaxDevice:
+    def _create(self, extent: Extent, slice_bytes: int) -> DaxDevice:
         free = [item for item in self.devices() if not item.size_bytes and not item.driver]
         if free:
             name = free[0].name
@@ -195,12 +243,14 @@ class Slices:
             self._step("create")
             self._sysfs.write(f"{self._region.dax}/dax_region/create", "1")
             name = self._sysfs.text(f"{self._region.dax}/dax_region/create")
-        start = self._start(index, slice_bytes)
+        start, size = self._start(extent.start, slice_bytes), extent.count * slice_bytes
         self._step("range")
-        self._sysfs.write(f"{self._region.dax}/{name}/mapping", f"{start:x}-{start + slice_bytes - 1:x}")
+        self._sysfs.write(f"{self._region.dax}/{name}/mapping", f"{start:x}-{start + size - 1:x}")
         device = self._device(name)
-        if (device.start, device.size_bytes) != (start, slice_bytes):
-            raise DeviceFailed(f"the kernel gave {name} another range than slice {index}; look at the kernel's log")
+        if (device.start, device.size_bytes) != (start, size):
+            raise DeviceFailed(
+                f"the kernel gave {name} another range than slice {extent.start}; look at the kernel's log"
+            )
         return device
 
     def _drop(self, device: DaxDevice) -> None:
@@ -231,10 +281,10 @@ class Slices:
         if self._sysfs.exists(path) and self._sysfs.text(path) != "0":
             self._sysfs.write(path, "0")
 
-    def _check_overlap(self, item: DaxDevice, start: int, slice_bytes: int) -> None:
-        if item.start is None or (item.start, item.size_bytes) == (start, slice_bytes):
+    def _check_overlap(self, item: DaxDevice, start: int, size_bytes: int) -> None:
+        if item.start is None or (item.start, item.size_bytes) == (start, size_bytes):
             return
-        if item.start < start + slice_bytes and start < item.start + item.size_bytes:
+        if item.start < start + size_bytes and start < item.start + item.size_bytes:
             failure = Failure.SYSTEM_RAM if item.driver == KMEM else Failure.FOREIGN_DAX
             size, driver = item.size_bytes >> 20, item.driver or "none"
             raise failed(failure, device=item.name, start=item.start, size=size, driver=driver)

@@ -1,6 +1,5 @@
 """CXL pool devices of one host. A slice is online when the kernel says so; allocations.py records for whom."""
 
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any, Self
 from oslo_config import cfg
 from oslo_log import log
 
-from pondstack.devices import NAMESPACE, pool_uuid
-from pondstack.domain.backing import NODE
+from pondstack.devices import pool_uuid
+from pondstack.domain.backing import DEVDAX, NODE
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
 from pondstack.domain.model import indexes_of
 from pondstack.domain.purpose import Purpose
@@ -18,20 +17,24 @@ from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import amount, partition_check, region
-from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
+from pondstack_agent.drivers.cxl import amount, region
+from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations, kind_of
 from pondstack_agent.drivers.cxl.dax import FirstUse, Slices, Step
+from pondstack_agent.drivers.cxl.device_memory import DeviceMemory
 from pondstack_agent.drivers.cxl.driver_lock import DriverLock
 from pondstack_agent.drivers.cxl.memory import Blocks
+from pondstack_agent.drivers.cxl.node_memory import NodeMemory
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.returns import Settings, SliceReturns
+from pondstack_agent.drivers.cxl.slice_backing import SliceBacking
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
-from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in
+from pondstack_agent.drivers.grant_records import check_purpose, describe, extents_in
 from pondstack_agent.host import memory_users
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.partition import Partition
+from pondstack_rdma import cpu_cache
 
 LOG = log.getLogger(__name__)
 
@@ -56,13 +59,20 @@ class CxlHostPool(HostPoolDriver):
     ) -> None:
         self._host = host
         self._serials = {pool_uuid(serial): number for number, serial in pools.items()}
-        self._permissions = Permissions(permission_tables)
+        self._permissions = Permissions(host, permission_tables)
         self._settings = settings or Settings()
-        self._partition = partition or Partition((), ())
+        self.backing = self._settings.backing
+        # Without a way to write caches back nothing is attached as devdax either.
+        self.hands_over = self.backing == DEVDAX and bool(cpu_cache.INSTRUCTION)
         self._sysfs = sysfs or Sysfs()
         self._blocks = Blocks(self._sysfs)
         self._step = step
         self._allocations = Allocations(state_dir, step)
+        partition, make = partition or Partition((), ()), self._settings.make_partition
+        self._backings: dict[str, SliceBacking] = {
+            NODE: NodeMemory(self._blocks, self._allocations, partition, make=make),
+            DEVDAX: DeviceMemory(self._blocks, self._allocations, self._permissions),
+        }
         self._lock = DriverLock(state_dir / "cxl.lock")
         self._by_allocation = NamedLocks()
         self._missing: set[str] = set()
@@ -95,6 +105,7 @@ class CxlHostPool(HostPoolDriver):
                 offline_timeout_seconds=options.offline_timeout_seconds,
                 zero_on_host=options.sanitize == "host",
                 make_partition=options.make_partition,
+                backing=DEVDAX if options.backing == "devdax" else NODE,
             ),
             partition=Partition.from_conf(conf),
         )
@@ -108,7 +119,10 @@ class CxlHostPool(HostPoolDriver):
         return HostZeroing.HOST if self._settings.zero_on_host else HostZeroing.DEVICE
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
-        """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
+        """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails.
+
+        What is handed over has its guest's content.
+        """
         with self._by_allocation.holding(grant.allocation_uuid):
             record = self._allocations.get(grant.allocation_uuid)
             if record is not None and extents_in(record) != grant.extents:
@@ -119,7 +133,7 @@ class CxlHostPool(HostPoolDriver):
             if state in (OFFLINING, OFFLINE_FAILED):
                 raise Conflict(f"allocation {grant.allocation_uuid} is going offline; attach with a new operation id")
             memdev = self._memdev(grant.pool_uuid)
-            self._check_permission(grant)
+            self._permissions.check(grant)
             if state != ONLINE:
                 self._bring_online(memdev, grant)
             return self.backings(grant.allocation_uuid)
@@ -139,6 +153,7 @@ class CxlHostPool(HostPoolDriver):
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is used by its guest on "
                         f"host {self._host}; destroy the guest first"
                     )
+                self._kind(record).withdraw(record)  # first: who finds it offlining does not look for guests
                 if self._allocations.state(allocation_uuid) != OFFLINE_FAILED:
                     self._allocations.put_state(allocation_uuid, OFFLINING)
             return True
@@ -164,7 +179,9 @@ class CxlHostPool(HostPoolDriver):
         with self._lock.held():
             record, node = self._allocations.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
             assert record is not None
-            assert node is not None
+            if node is None:
+                super().vacate(allocation_uuid)
+                return
             pid = memory_users.guests().get(record["consumer_uuid"])
             if pid is not None:
                 self._allocations.vacate(record, pid, node)
@@ -178,24 +195,31 @@ class CxlHostPool(HostPoolDriver):
             running = memory_users.guests()
             known = [self._attached(record, running) for record in self._allocations.all()]
             others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
-            return (*known, *(describe(item.record, in_use=item.in_use, backing=NODE) for item in others))
+            return (*known, *(describe(item.record, in_use=item.in_use, backing=item.backing) for item in others))
 
-    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
-        """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
+    def heir(self, allocation_uuid: str) -> str:
+        """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
+        record = self._allocations.get(allocation_uuid)
+        return self._permissions.heir(record) if record is not None else ""
+
+    def take_up(self, allocation_uuid: str) -> bool:
+        """Return whether the device says that slices are this host's alone; its caches hold nothing of before then."""
         with self._lock.held():
             record = self._allocations.get(allocation_uuid)
             if record is None:
                 raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
-            slices = self._slices(self._memdev(record["pool_uuid"]))
-            by_index, found = slices.by_index(record["slice_mib"] * MIB), []
-            for extent in extents_in(record):
-                devices = [by_index[i] for i in extent.indexes if i in by_index]
-                if len(devices) < extent.count or not all(slices.is_online(item) for item in devices):
-                    raise DeviceFailed(f"allocation {allocation_uuid} is not all online; detach it and attach anew")
-                node = slices.node(devices[0])
-                size, distance = extent.count * record["slice_mib"], self._blocks.distance(node)
-                found.append(Backing(kind=NODE, size_mib=size, distance=distance, host_node=node))
-            return tuple(found)
+            alone = self._permissions.has_alone(record)
+            if alone:
+                self._kind(record).drop_caches(self._slices(self._memdev(record["pool_uuid"])), record)
+            return alone
+
+    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
+        """Return the node or the device for each extent; raises NotFound, DeviceFailed when it is not all there."""
+        with self._lock.held():
+            record = self._allocations.get(allocation_uuid)
+            if record is None:
+                raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
+            return self._kind(record).backings(self._slices(self._memdev(record["pool_uuid"])), record)
 
     def stuck(self) -> dict[str, str]:
         """Return the allocations whose memory did not go offline within its bound, with the reason."""
@@ -226,7 +250,7 @@ class CxlHostPool(HostPoolDriver):
     def _bring_back(self, grant: Grant, to_come: Collection[str]) -> None:
         tag = grant.allocation_uuid
         try:
-            self._check_permission(grant)
+            self._permissions.check(grant)
             # What is in it was written by the same consumer: it had been online for it.
             self._bring_online(self._memdev(grant.pool_uuid), grant, again=True, to_come=to_come)
             LOG.info("Allocation %s is online again", tag)
@@ -243,45 +267,46 @@ class CxlHostPool(HostPoolDriver):
         `to_come`: allocations that a boot took, and that come online after this one.
         """
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
-        indexes = indexes_of(grant.extents)
-        holders = {record["consumer_uuid"] for record in self._allocations.all()} | {grant.consumer_uuid}
-        if grant.purpose != Purpose.TIER:  # a tier's node is for everybody on this host
-            partition_check.ensure(self._partition, holders, make=self._settings.make_partition)
+        kind = self._kind(self._allocations.get(tag), grant)
+        kind.prepare(grant)
         with self._lock.held():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()
             self._giving_back.take_over(slices, grant)
-            slices.check(indexes, slice_bytes)
+            kind.check(slices, grant, slice_bytes)
             check_purpose(grant, self._allocations.all())
-            amount.check_disjoint(set(indexes), self._allocations.indexes(grant.pool_uuid, but=tag), grant.pool_name)
+            others = self._allocations.indexes(grant.pool_uuid, but=tag)
+            amount.check_disjoint(set(indexes_of(grant.extents)), others, grant.pool_name)
             self._step("record")
-            self._allocations.begin(grant)
+            self._allocations.begin(grant, kind.kind)
         record = self._allocations.get(tag)
         assert record is not None
-        first_use = None if again else FirstUse(grant.pool_name, self._settings.zero_on_host)
+        first_use = None if again or grant.handed else FirstUse(grant.pool_name, self._settings.zero_on_host)
         try:
-            for index in indexes:
-                with self._lock.held():  # one slice at a time: reports and other allocations do not wait for all
-                    mark = partial(self._allocations.mark_dirty, record, index)
-                    device = slices.up(index, slice_bytes, first_use=first_use, dirty=mark)
-            self._check_node(slices.node(device), grant, to_come)
+            for span in kind.spans(grant):
+                with self._lock.held():  # one device at a time: reports and other allocations do not wait for all
+                    mark = partial(self._allocations.mark_dirty, record, span.indexes)
+                    device = kind.up(slices, span, slice_bytes, first_use=first_use, dirty=mark)
+            with self._lock.held():
+                kind.complete(slices, record, device, to_come)
         except PondError as error:
             self._undo(tag, error)
             raise
         self._step("state")
         self._allocations.put_state(tag, ONLINE)
 
-    def _check_node(self, node: int, grant: Grant, to_come: Collection[str]) -> None:
-        """Look whether guests get no more of a node than is online of it, for this grant too; raises DeviceFailed."""
-        held = self._allocations.held(grant, but=to_come)
-        amount.check_node(node, amount.by_allocation(held), self._blocks.online_mib(node))
-        for consumer in self._partition.unbound_holders({record["consumer_uuid"]: node for record in held}):
-            LOG.warning("Guest %s was started before the partition: its own memory may take pool memory", consumer)
+    def _kind(self, record: Mapping[str, Any] | None, grant: Grant | None = None) -> SliceBacking:
+        """Return what the slices of a record are, or will be for a grant: other purposes than a guest's need a node."""
+        if record is not None:
+            return self._backings[kind_of(record)]
+        guest = grant is not None and grant.purpose == Purpose.GUEST
+        return self._backings[self._settings.backing if guest else NODE]
 
     def _undo(self, tag: str, cause: PondError) -> None:
         record = self._allocations.get(tag)
         assert record is not None
         try:
+            self._kind(record).withdraw(record)
             self._giving_back.take_offline(record)
         except DeviceFailed as error:
             LOG.error("Allocation %s did not come online and cannot be undone: %s", tag, error)
@@ -296,15 +321,9 @@ class CxlHostPool(HostPoolDriver):
         for pool, memdev in self._memdevs().items():
             if region.find(self._sysfs, memdev) is not None:
                 slices, size = self._slices(memdev), self._permissions.slice_mib(pool)
-                names = partial(self._tag, pool)
+                names = partial(self._permissions.tag, pool)
                 found += strangers(pool, slices, size, self._allocations.indexes(pool), names, consumers)
         return found
-
-    def _tag(self, pool: str, index: int) -> str:
-        entry = self._permissions.table(pool).get(index)
-        if entry is not None and entry.host == self._host:
-            return entry.tag
-        return str(uuid.uuid5(NAMESPACE, f"unrecorded:{self._host}:{pool}:{index}"))
 
     def _swept(self, record: Mapping[str, Any], in_use: bool) -> bool:
         """Take slices offline that are not on record and that nobody uses; False when they stay."""
@@ -333,7 +352,7 @@ class CxlHostPool(HostPoolDriver):
 
     def _attached(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Attached:
         with self._allocations.unused(record, running) as unused:
-            return describe(record, in_use=not unused, backing=NODE)
+            return describe(record, in_use=not unused, backing=kind_of(record))
 
     def _is_online(self, record: Mapping[str, Any]) -> bool:
         try:
@@ -347,10 +366,6 @@ class CxlHostPool(HostPoolDriver):
         online = [record["allocation_uuid"] for record in self._allocations.all() if self._is_online(record)]
         found = {backing.host_node for tag in online for backing in self.backings(tag)}
         return {node for node in found if node is not None}
-
-    def _check_permission(self, grant: Grant) -> None:
-        if self._permissions.known(grant.pool_uuid):
-            check_permission(self._permissions.table(grant.pool_uuid), self._host, grant)
 
     def _memdevs(self) -> dict[str, region.Memdev]:
         by_serial = {memdev.serial: memdev for memdev in region.memdevs(self._sysfs)}

@@ -17,6 +17,7 @@ MEMORY = "devices/system/memory"
 NODES = "devices/system/node"
 MOVABLE = "Movable"
 _PAUSE_SECONDS = 0.2
+_REMOTE_DISTANCE = 20
 
 
 class StuckOnline(DeviceFailed):
@@ -97,6 +98,14 @@ class Blocks:
         folder = f"{NODES}/node{node}"
         blocks = [name for name in self._sysfs.names(folder) if name.removeprefix("memory").isdigit()]
         return sum(self._sysfs.text(f"{folder}/{name}/state") == "online" for name in blocks) * self.size_bytes // MIB
+
+    def distance_of_device(self, node: int) -> int:
+        """Return the SLIT distance of memory that need not be online; the kernel tells it of online nodes only.
+
+        Without it, what the kernel takes for any node of which the firmware says nothing (REMOTE_DISTANCE,
+        include/linux/topology.h).
+        """
+        return self.distance(node) if node in self._sysfs.cpus(f"{NODES}/online") else _REMOTE_DISTANCE
 
     def distance(self, node: int) -> int:
         """Return the SLIT distance of an online node from the nearest CPUs."""

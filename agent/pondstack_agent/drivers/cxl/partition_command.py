@@ -12,6 +12,7 @@ from pathlib import Path
 from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
+from pondstack.domain.backing import NODE
 from pondstack.domain.errors import PondError
 from pondstack_agent.drivers.cxl.allocations import Allocations
 from pondstack_agent.partition import Partition
@@ -29,10 +30,10 @@ def configure(arguments: list[str]) -> cfg.ConfigOpts:
 
 
 def holders(state_dir: Path) -> set[str]:
-    """Return the consumers on record; the folder need not be there."""
+    """Return the consumers on record with memory of the pool's node; the folder need not be there."""
     if not state_dir.is_dir():
         return set()
-    return {record["consumer_uuid"] for record in Allocations(state_dir, lambda _name: None).all()}
+    return Allocations(state_dir, lambda _name: None).consumers(NODE)
 
 
 def run(command: str, partition: Partition, holders: Collection[str]) -> int:

@@ -21,6 +21,7 @@ class Failure(StrEnum):
     SYSTEM_ANYWHERE = "system_anywhere"
     DAEMON_ANYWHERE = "daemon_anywhere"
     GUEST_ANYWHERE = "guest_anywhere"
+    NO_WRITE_BACK = "no_write_back"
 
 
 TEXTS = {
@@ -79,6 +80,10 @@ TEXTS = {
     Failure.GUEST_ANYWHERE: (
         "guest {name} has no pool memory and may take that of others: it runs with memory of {nodes} node, and is in "
         "no cgroup of its own that could be bound to {local}{made}; stop it and start it again, or move it away"
+    ),
+    Failure.NO_WRITE_BACK: (
+        "this host cannot write its CPU caches back: pondstack_rdma._cpu_cache was not built, or knows no instruction "
+        "of this CPU; install a wheel that was built with a compiler, on x86-64 or AArch64, or set [cxl] backing = kmem"
     ),
 }
 

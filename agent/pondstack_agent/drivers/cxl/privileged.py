@@ -15,6 +15,7 @@ from oslo_privsep import capabilities
 from pondstack_agent.drivers.cxl import attributes, nonzero
 from pondstack_agent.host import sysfs_write
 from pondstack_agent.privilege.context import Context
+from pondstack_rdma import cpu_cache
 
 # Its attributes and devices are root's, who needs no capability for them; modules.
 context = Context("cxl", __name__, [capabilities.CAP_SYS_MODULE])
@@ -86,6 +87,20 @@ def zero(device: str, size_bytes: int) -> None:
         for start in range(0, size_bytes, _CHUNK_BYTES):
             end = min(start + _CHUNK_BYTES, size_bytes)
             memory[start:end] = zeros[: end - start]
+
+
+@context.entrypoint
+def write_back(device: str, size_bytes: int) -> str:
+    """Have this host's CPU caches hold nothing of a dax device any more; return '' or why they may.
+
+    Caches are physically tagged: what a guest wrote by its own mapping goes, too.
+    """
+    try:
+        with _mapped(device, size_bytes) as memory:
+            cpu_cache.write_back(memory)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 @context.entrypoint

@@ -10,8 +10,9 @@ from typing import Any
 
 from oslo_log import log
 
+from pondstack.domain.backing import NODE
 from pondstack.domain.errors import DeviceFailed, HostUnusable
-from pondstack.domain.model import indexes_of
+from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.cxl import region
@@ -36,6 +37,8 @@ class Settings:
     offline_timeout_seconds: float = 30.0
     zero_on_host: bool = False
     make_partition: bool = True
+    backing: str = NODE
+    """What guests' slices are on this host (pondstack.domain.backing)."""
 
 
 class SliceReturns:
@@ -82,12 +85,15 @@ class SliceReturns:
     def take_over(self, slices: Slices, grant: Grant) -> None:
         """Take unrecorded slices of ours out of the way of a new grant; they start anew. The caller holds the lock."""
         mine = set(indexes_of(grant.extents)) - self._allocations.indexes(grant.pool_uuid)
-        left = [item for index, item in slices.by_index(grant.slice_mib * MIB).items() if index in mine]
+        slice_bytes = grant.slice_mib * MIB
+        left = {item for index, item in slices.by_index(slice_bytes).items() if index in mine}
         if left:
             what = f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,"
             self._evacuate(slices, left, what)
             for device in left:
-                slices.down(device, zero=self._settings.zero_on_host)
+                # A wider one is over slices of others, too; a first use looks at ours. What is handed over has content.
+                alone = device.size_bytes == slice_bytes
+                slices.down(device, zero=self._settings.zero_on_host and alone and not grant.handed)
 
     def _give_back(self, slices: Slices, record: Mapping[str, Any], dirty: set[int]) -> None:
         slice_bytes = record["slice_mib"] * MIB
@@ -96,26 +102,33 @@ class SliceReturns:
         # Without the lock: it may take long, and only concerns devices that nobody else changes.
         devices = [there[index] for index in indexes if index in there]
         self._evacuate(slices, devices, f"allocation {record['allocation_uuid']}")
+        for wide in dict.fromkeys(device for device in devices if device.size_bytes != slice_bytes):
+            with self._lock.held():
+                slices.down(wide)  # all at once: slices that are zeroed have a device each
         for index in indexes:
             if index in there or index in dirty:
                 with self._lock.held():
                     # Looked at again for each: the device may have been told meanwhile to let another host in.
                     zero = index in dirty and index in self._to_zero(record)
-                    slices.down(slices.open(index, slice_bytes), zero=zero)
+                    device = slices.find(Extent(index, 1), slice_bytes)
+                    if device is not None or zero:
+                        slices.down(device or slices.open(Extent(index, 1), slice_bytes), zero=zero)
                     self._step("clean")
                     self._allocations.mark_clean(record, index)
 
     def _to_zero(self, record: Mapping[str, Any]) -> set[int]:
         """Return the slices of a record that this host has to zero: never one that the device keeps it out of.
 
-        That one is its next owner's already, which looked at it before its first use.
+        That one is its next owner's already, which looked at it before its first use. Nor one that is being handed
+        over: its guest runs on with what is in it.
         """
         if not self._settings.zero_on_host:
             return set()
         pool, dirty = record["pool_uuid"], self._allocations.dirty(record)
         if not dirty or not self._permissions.known(pool):
             return dirty
-        mine = {index for index, entry in self._permissions.table(pool).items() if entry.host == self._host}
+        entries = self._permissions.table(pool).items()
+        mine = {index for index, entry in entries if entry.host == self._host and entry.heir is None}
         if dirty - mine:
             LOG.warning("Host %s is kept out of slices %s of pool %s: not zeroed here", self._host, dirty - mine, pool)
         return dirty & mine

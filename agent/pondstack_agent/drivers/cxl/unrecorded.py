@@ -4,10 +4,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from pondstack.domain.backing import DEVDAX, NODE
 from pondstack.domain.model import extents_of
 from pondstack.domain.units import MIB
-from pondstack_agent.drivers.cxl.dax import Slices
-from pondstack_agent.host import memory_users
+from pondstack_agent.drivers.cxl.dax import DEVDAX as CHARACTER_DEVICE
+from pondstack_agent.drivers.cxl.dax import DaxDevice, Slices
+from pondstack_agent.host import mapped_files, memory_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,8 @@ class Stranger:
 
     record: dict[str, Any]
     in_use: bool
+    backing: str
+    """As in pondstack.domain.backing."""
 
 
 def strangers(
@@ -28,8 +32,9 @@ def strangers(
 ) -> list[Stranger]:
     """Return the slices of a pool that are not on record, by tag.
 
-    In use is what is online while a process has pages on its node that is no guest of `consumers` (those on record).
-    Without `slice_mib` nobody knows whose a dax device is: those that are memory of this host must not look free.
+    In use is what is online while a process has pages on its node that is no guest of `consumers` (those on record),
+    and what a process maps. Without `slice_mib` nobody knows whose a dax device is: those that are memory of this host
+    must not look free.
     """
     by_index = slices.by_index(slice_mib and slice_mib * MIB)
     if slice_mib is None:
@@ -48,12 +53,19 @@ def strangers(
             "allocation_uuid": name,
             "consumer_uuid": "",
             "pool_uuid": pool,
-            "slice_mib": device.size_bytes // MIB,
+            "slice_mib": slice_mib or device.size_bytes // MIB,
             "extents": [{"start": e.start, "count": e.count} for e in extents_of(indexes)],
         }
-        online = any(slices.is_online(by_index[index]) for index in indexes)
-        found.append(Stranger(record, online and used[node]))
+        devices = {by_index[index] for index in indexes}
+        online = any(slices.is_online(item) for item in devices)
+        mapped = any(_is_mapped(item) for item in devices)
+        kind = DEVDAX if device.driver == CHARACTER_DEVICE else NODE
+        found.append(Stranger(record, mapped or (online and used[node]), kind))
     return found
+
+
+def _is_mapped(device: DaxDevice) -> bool:
+    return device.driver == CHARACTER_DEVICE and mapped_files.is_mapped(f"/dev/{device.name}")
 
 
 def _is_used(node: int, consumers: Collection[str]) -> bool:

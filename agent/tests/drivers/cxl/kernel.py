@@ -1,6 +1,7 @@
 """A kernel with one CXL device, as far as the driver asks: dax devices, memory blocks, and bytes that outlive a reboot.
 
-Stands for /sys and for pondstack_agent.drivers.cxl.privileged. Several kernels may share the bytes, as hosts do.
+Stands for /sys and for pondstack_agent.drivers.cxl.privileged. Several kernels may share the bytes, as hosts do; each
+has CPU caches of its own, and nothing keeps them coherent.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,13 @@ from pondstack_agent.drivers.cxl.dax import DEVDAX, KMEM
 from pondstack_agent.drivers.cxl.memory import MEMORY, NODES
 from pondstack_agent.drivers.cxl.region import AUTOPROBE, DEVICES
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
-from pondstack_agent.host import memory_users
+from pondstack_agent.host import mapped_files, memory_users
 
 SLICE_BYTES = 1 << 20
 """One memory block, too."""
 SLICES = 4
+LINE_BYTES = SLICE_BYTES // 16
+"""Of the CPU caches; a real one has 64 bytes."""
 START = 16 * SLICE_BYTES
 CXL_SERIAL = 1
 NODE = 1
@@ -45,6 +48,10 @@ class Kernel(Sysfs):
         self.zeroed: list[int] = []
         self.fails_to_zero = False
         self.there = True
+        self.guests: dict[str, str] = {}
+        """The devices that guests map, by consumer."""
+        self._lines: dict[int, bytearray] = {}
+        self._written: set[int] = set()
         self._boots = 0
         (folder / "endpoint2").mkdir(parents=True)
         (folder / "mem0").mkdir()
@@ -58,6 +65,9 @@ class Kernel(Sysfs):
         self._region, self._last, self._created = False, 0, ""
         self._dax: dict[str, Dax] = {}
         self._online: set[str] = set()
+        self._lines.clear()
+        self._written.clear()
+        self.guests.clear()
 
     def slice(self, index: int) -> bytes:
         """Return the bytes of a slice."""
@@ -72,6 +82,28 @@ class Kernel(Sysfs):
         assert self.is_memory(index)
         at = index * SLICE_BYTES + 123_457
         self.content[at : at + len(text)] = text
+        self._lines.pop(at // LINE_BYTES, None)
+
+    def load(self, device: str, offset: int, size: int) -> bytes:
+        """Do what a guest does: read from what it maps, as this host's caches have it."""
+        at = self._character_device(device).start + offset
+        found = b"".join(bytes(self._line(n)) for n in range(at // LINE_BYTES, (at + size - 1) // LINE_BYTES + 1))
+        return found[at % LINE_BYTES : at % LINE_BYTES + size]
+
+    def store(self, device: str, offset: int, data: bytes) -> None:
+        """Do what a guest does: write into what it maps, and hence into this host's caches."""
+        at = self._character_device(device).start + offset
+        while data:
+            number, within = divmod(at, LINE_BYTES)
+            part = data[: LINE_BYTES - within]
+            self._line(number)[within : within + len(part)] = part
+            self._written.add(number)
+            at, data = at + len(part), data[len(part) :]
+
+    def _line(self, number: int) -> bytearray:
+        if number not in self._lines:
+            self._lines[number] = self.content[number * LINE_BYTES : (number + 1) * LINE_BYTES]
+        return self._lines[number]
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Be the kernel that the driver meets, for as long as the patch lasts.
@@ -79,10 +111,11 @@ class Kernel(Sysfs):
         A test that patches more does it by the same patch: what is undone in another order leaves a stand-in behind.
         """
         patch.setattr(allocations, "BOOT_ID", self._folder / "boot_id")
-        patch.setattr(memory_users, "guests", lambda *_folders: {})
+        patch.setattr(memory_users, "guests", lambda *_folders: dict.fromkeys(self.guests, 1))
+        patch.setattr(mapped_files, "is_mapped", lambda path: path in self.guests.values())
         patch.setattr(memory_users, "pages_on_node", lambda _node: {})
         patch.setattr(region, "_root_decoder", lambda _sysfs, _memdev: "decoder0.0")
-        for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte"):
+        for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte", "write_back"):
             patch.setattr(privileged, name, getattr(self, name))
 
     # pondstack_agent.drivers.cxl.privileged
@@ -102,13 +135,21 @@ class Kernel(Sysfs):
     def zero(self, device: str, size_bytes: int) -> None:
         dax = self._character_device(device)
         if not self.fails_to_zero:
-            self.content[dax.start : dax.start + size_bytes] = bytes(size_bytes)
-        self.zeroed.append(dax.start // SLICE_BYTES)
+            self.store(device, 0, bytes(size_bytes))
+        self.zeroed += range(dax.start // SLICE_BYTES, (dax.start + size_bytes) // SLICE_BYTES)
 
     def first_written_byte(self, device: str, size_bytes: int) -> int | None:
-        dax = self._character_device(device)
-        left = bytes(self.content[dax.start : dax.start + size_bytes]).lstrip(b"\0")
+        left = self.load(device, 0, size_bytes).lstrip(b"\0")
         return size_bytes - len(left) if left else None
+
+    def write_back(self, device: str, size_bytes: int) -> str:
+        start = self._character_device(device).start
+        for number in range(start // LINE_BYTES, (start + size_bytes) // LINE_BYTES):
+            line = self._lines.pop(number, None)
+            if number in self._written and line is not None:
+                self.content[number * LINE_BYTES : (number + 1) * LINE_BYTES] = line
+            self._written.discard(number)
+        return ""
 
     def _character_device(self, path: str) -> Dax:
         dax = self._dax[path.removeprefix("/dev/")]
@@ -126,7 +167,8 @@ class Kernel(Sysfs):
             return self._created
         if path.startswith(f"{DAX}/"):
             dax = self._dax[path.removeprefix(f"{DAX}/").split("/")[0]]
-            return {"size": str(dax.size), "start": hex(START + dax.start), "target_node": str(NODE)}[name]
+            values = {"size": str(dax.size), "start": hex(START + dax.start), "target_node": str(NODE)}
+            return {**values, "align": str(SLICE_BYTES)}[name]
         size = str(len(self.content))
         return {
             AUTOPROBE: "1",
@@ -186,6 +228,9 @@ class Kernel(Sysfs):
                 del self._dax[text]
             case [name, "mapping"]:
                 first, last = (int(word, 16) for word in text.split("-"))
+                taken = [item for item in self._dax.values() if item.size]
+                if any(item.start <= last - START and first - START < item.start + item.size for item in taken):
+                    raise DeviceFailed(f"{text} is taken")
                 self._dax[name].start, self._dax[name].size = first - START, last + 1 - first
             case [name, "size"]:
                 self._dax[name].size = 0
@@ -195,6 +240,7 @@ class Kernel(Sysfs):
                 self._dax[text].driver = driver
             case [driver, "unbind"]:
                 assert self._dax[text].driver == driver
+                assert f"/dev/{text}" not in self.guests.values(), "its guest gets SIGBUS"
                 self._dax[text].driver = ""
             case [*_, block, "state"]:
                 assert text == "online_movable"

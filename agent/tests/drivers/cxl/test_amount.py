@@ -34,7 +34,7 @@ def test_allocations_that_guests_may_use_count(allocations: Allocations) -> None
             allocations.put_state(tag, state)
     allocations.begin(grant("elsewhere", Extent(0, 1), pool=pool_uuid("pool-2")))
     allocations.put_state("elsewhere", ONLINE)
-    held = allocations.held(grant("mine", Extent(0, 1)))
+    held = allocations.held(grant("mine", Extent(0, 1)).to_wire())
     assert amount.by_allocation(held) == {"on": 3072, "mine": 3072}
 
 

@@ -13,12 +13,13 @@ from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.base import SliceNotZero
 from pondstack_agent.drivers.cxl.driver import CxlHostPool
+from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.returns import Settings
 
 SERIAL, TAG = "pool-1", "allocation-1"
 GRANT = Grant(TAG, "guest-1", "host1", pool_uuid(SERIAL), "pool0", {}, SLICE_BYTES >> 20, (Extent(1, 2),), 1)
 SECRET = b"what a tenant left"
-ATTACH_STEPS, DETACH_STEPS = 18, 17
+ATTACH_STEPS, DETACH_STEPS = 18, 19
 """Of two slices; `test_the_steps_are_counted` holds them."""
 
 
@@ -99,7 +100,8 @@ def test_the_steps_are_counted(first: Host) -> None:
     assert len(first.steps) == ATTACH_STEPS
     assert first.agent().detach(TAG)
     assert len(first.steps) == DETACH_STEPS
-    assert {"offline", "unbind", "devdax", "zero", "verify", "shrink", "delete", "clean", "forget"} == set(first.steps)
+    zeroing = {"devdax", "zero", "write back", "verify"}
+    assert {"offline", "unbind", *zeroing, "shrink", "delete", "clean", "forget"} == set(first.steps)
 
 
 @pytest.mark.parametrize("reboot", [False, True])
@@ -150,7 +152,7 @@ def test_what_a_reboot_drops_is_zeroed_first(first: Host, monkeypatch: pytest.Mo
     def refuse(_grant: Grant) -> None:
         raise DeviceFailed("the device does not answer yet")
 
-    monkeypatch.setattr(CxlHostPool, "_check_permission", lambda _self, grant: refuse(grant))
+    monkeypatch.setattr(Permissions, "check", lambda _self, grant: refuse(grant))
     assert first.agent().attached() == ()
     assert not any(_content(first))
 
