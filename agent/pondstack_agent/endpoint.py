@@ -3,14 +3,16 @@
 Native threads: one lock per consumer orders what happens to it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import oslo_messaging
 from oslo_log import log
 
+from pondstack.domain.backing import FORMER_KINDS
 from pondstack.domain.errors import Conflict, InUse, NotFound
-from pondstack.rpc.agent_api import HAND_OVER_VERSION
+from pondstack.rpc.agent_api import TAKE_UP_VERSION
 from pondstack.rpc.identity.caller import caller_of
 from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
@@ -31,7 +33,7 @@ LOG = log.getLogger(__name__)
 class AgentEndpoint:
     """The methods that others may call. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=HAND_OVER_VERSION)
+    target = oslo_messaging.Target(version=TAKE_UP_VERSION)
 
     def __init__(
         self,
@@ -64,12 +66,16 @@ class AgentEndpoint:
         self._allocations = allocations
 
     @answered
-    def attach(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
+    def attach(
+        self, _context: Any, *, operation_id: str, backings: Sequence[str] = FORMER_KINDS, **request: Any
+    ) -> dict[str, Any]:
         """Have pool memory assigned and onlined; a repetition by the same operation id goes on or answers the same.
 
-        `request`: the fields of AssignRequest but `host`, which is this one; a source since 1.19.
+        `request`: the fields of AssignRequest but `host`, which is this one; a source since 1.19. `backings`: the kinds
+        that the caller knows, since 1.21; raises HostUnusable where it would get another.
         """
         wanted = assign_request(host=self._host, **request)
+        self._pools.check_known(wanted.pool_uuid, backings)
         with self._consumers.holding(wanted.consumer_uuid):
             return self._attach_flow.attach(self._operations.attach(operation_id, wanted)).to_wire()
 
@@ -129,6 +135,15 @@ class AgentEndpoint:
         if not found["handed"]:
             raise Conflict(f"the slices of server {consumer_uuid} were not handed over: QEMU has to copy what is there")
         self._arrivals.expect(consumer_uuid)
+
+    @answered
+    def take_up(self, _context: Any, *, consumer_uuid: str) -> bool:
+        """Return whether a guest that came with its slices may run here (1.21); raises NotFound, DeviceFailed."""
+        with self._consumers.holding(consumer_uuid):
+            mine = self._pools.held_by(consumer_uuid)
+            if not mine:
+                raise NotFound(f"host {self._host} has no slices of server {consumer_uuid}; it may not run here")
+            return all([self._pools.take_up(item.allocation_uuid) for item in mine])
 
     @answered
     def offline(

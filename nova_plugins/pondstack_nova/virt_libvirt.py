@@ -1,7 +1,7 @@
 """PondLibvirtDriver: Nova's libvirt driver, with pool memory as the guest's CPU-less NUMA nodes (zNUMA, Pond 4.2)."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from nova.virt.libvirt import driver, migration
 from nova.virt.libvirt import utils as libvirt_utils
 from oslo_log import log as logging
 
-from pondstack.domain.backing import FILE, NODE
+from pondstack.domain.backing import DEVDAX, NODE, SHARED
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
@@ -28,6 +28,9 @@ from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+_MIGRATE_PAUSED = 1 << 5
+"""VIR_MIGRATE_PAUSED of libvirt-domain.h."""
 
 
 class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver):
@@ -66,11 +69,11 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
                 attachment,
                 instance.flavor.memory_mb,
                 CONF.pondstack.emulator,
-                host_nodes.read().local if _on_host_nodes(attachment) else (),
+                _local_nodes(attachment),
             )
         except PondError as error:
             raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
-        if any(backing.kind == FILE for backing in attachment.backings):
+        if any(backing.kind in SHARED for backing in attachment.backings):
             seclabels.run_as_root(guest, seclabels.models(self._host.get_connection().getCapabilities()))
 
     def _pond_had_pool_memory(self, instance: Any) -> bool | None:
@@ -81,9 +84,7 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
         return bool(instance.numa_topology is None and znuma.pool_cells_mib(xml))
 
     def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
-        if not _on_host_nodes(attachment):
-            return {}
-        return znuma.cell_pins(attachment.backings, host_nodes.read().local)
+        return znuma.cell_pins(attachment.backings, _local_nodes(attachment))
 
     # Hard reboot destroys and makes anew; start and resume on host boot come here too.
 
@@ -162,7 +163,8 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
         if remote_mib_of(instance):
             guest = _RewrittenGuest(guest, remote_node.keep_memfd)
         try:
-            self._pond_leave_out(guest, instance)
+            if self._pond_leave_out(guest, instance):
+                guest = _PausedGuest(guest)
             return super()._live_migration_operation(
                 context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
             )
@@ -232,5 +234,20 @@ class _RewrittenGuest:
         return self._guest.migrate(*args, destination_xml=destination_xml, **kwargs)
 
 
-def _on_host_nodes(attachment: Attachment) -> bool:
-    return any(backing.kind == NODE for backing in attachment.backings)
+class _PausedGuest:
+    """A libvirt guest whose migrate() leaves it paused at the destination, which runs it once it may."""
+
+    def __init__(self, guest: Any) -> None:
+        self._guest = guest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._guest, name)
+
+    def migrate(self, *args: Any, flags: int = 0, **kwargs: Any) -> Any:
+        return self._guest.migrate(*args, flags=flags | _MIGRATE_PAUSED, **kwargs)
+
+
+def _local_nodes(attachment: Attachment) -> Collection[int]:
+    """Return the host's own nodes, where a guest's other memory could come from the pool's; none where it cannot."""
+    nodes, kinds = host_nodes.read(), {backing.kind for backing in attachment.backings}
+    return nodes.local if NODE in kinds or (DEVDAX in kinds and nodes.pool) else ()

@@ -8,5 +8,8 @@ NODE = "node"
 """QEMU has memory of its own, bound to a NUMA node of the host."""
 SHARED = frozenset({FILE, DEVDAX})
 """What QEMU maps with share=on: a migration can leave it out (x-ignore-shared)."""
+KINDS = (FILE, NODE, DEVDAX)
+FORMER_KINDS = (FILE, NODE)
+"""What a nova-compute knows that does not say what it knows."""
 UNKNOWN = ""
 """An agent of a former release reported none."""

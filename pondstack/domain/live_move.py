@@ -5,7 +5,7 @@ What it cannot tell is how a host is configured ([data_plane] handover_address, 
 
 from collections.abc import Collection
 
-from pondstack.domain.backing import FILE, UNKNOWN
+from pondstack.domain.backing import SHARED, UNKNOWN
 from pondstack.domain.sizing import PondSpecs
 
 SWAP_STAYS = (
@@ -35,7 +35,7 @@ def why_it_stays(specs: PondSpecs, backings: Collection[str]) -> str:
     """
     if specs.swap_mib:
         return SWAP_STAYS
-    if specs.remote_mib and FILE in backings:
+    if specs.remote_mib and SHARED & set(backings):
         return FILE_STAYS
     if specs.remote_mib and UNKNOWN in backings:
         return UNKNOWN_STAYS

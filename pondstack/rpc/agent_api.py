@@ -4,6 +4,7 @@ from typing import Any
 
 import oslo_messaging
 
+from pondstack.domain.backing import KINDS
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import targets
 from pondstack.rpc.agent_doorbell_api import AgentDoorbellAPI
@@ -21,6 +22,8 @@ from pondstack.rpc.wire import Attachment, Report, to_arguments
 
 HAND_OVER_VERSION = "1.19"
 """The version since which attach() takes the host that a guest moves from."""
+TAKE_UP_VERSION = "1.21"
+"""The version that take_up() came with, and what a caller of attach() knows."""
 REVOKED_VERSION = "1.7"
 """The version that get_revoked() came with."""
 
@@ -53,19 +56,21 @@ class AgentAPI(
         """Have pool memory assigned and onlined on `request.host` for a guest that is about to be defined.
 
         Idempotent by the operation id. What the consumer has on `request.source` is handed over where that may be, and
-        the attachment says so; an agent of a former release takes other slices.
+        the attachment says so; an agent of a former release takes other slices. The agent is told which kinds of
+        backings this release knows, and refuses others with HostUnusable.
         """
-        arguments = to_arguments(request)
+        arguments = {"operation_id": operation_id, **to_arguments(request)}
         host = arguments.pop("host")  # the agent knows its own name
-        since = {"version": HAND_OVER_VERSION} if request.source else {}
-        try:
-            answer = self._call(host, "attach", operation_id=operation_id, **since, **arguments)
-        except oslo_messaging.MessagingException as error:
-            if not request.source or not does_not_know(error):
-                raise
-            del arguments["source"]
-            answer = self._call(host, "attach", operation_id=operation_id, **arguments)
-        return Attachment.from_wire(answer)
+        ways = [(TAKE_UP_VERSION, {**arguments, "backings": list(KINDS)})]
+        if arguments.pop("source", ""):
+            ways.append((HAND_OVER_VERSION, {**arguments, "source": request.source}))
+        for version, known in ways:
+            try:
+                return Attachment.from_wire(self._call(host, "attach", version=version, **known))
+            except oslo_messaging.MessagingException as error:
+                if not does_not_know(error):
+                    raise
+        return Attachment.from_wire(self._call(host, "attach", **arguments))
 
     def await_guest(self, host: str, *, consumer_uuid: str) -> None:
         """Have a guest awaited whose slices were handed over to `host` (attach): its QEMU leaves them out there.
@@ -74,6 +79,14 @@ class AgentAPI(
         is awaited by receive_guest. Raises NotFound, Conflict.
         """
         self._call(host, "await_guest", version=HAND_OVER_VERSION, consumer_uuid=consumer_uuid)
+
+    def take_up(self, host: str, *, consumer_uuid: str) -> bool:
+        """Return whether a guest that came to `host`, paused, with slices of its former host may run there.
+
+        False until the device says that they are this host's alone. Then its CPU caches hold nothing of before. Raises
+        NotFound, DeviceFailed.
+        """
+        return bool(self._call(host, "take_up", version=TAKE_UP_VERSION, consumer_uuid=consumer_uuid))
 
     def detach(self, host: str, *, operation_id: str, consumer_uuid: str) -> bool:
         """Offline what a consumer holds on this host, once its guest is gone; True when there was something.

@@ -16,6 +16,9 @@ from pondstack_nova.compute import znuma
 from tests.fixtures.fake_agents import FakeAgents
 from tests.functional.base import CONF, NovaWithPondstack
 
+MIGRATE_PAUSED = 1 << 5
+"""VIR_MIGRATE_PAUSED of libvirt-domain.h, which Nova's fake does not have."""
+
 
 def _make_folder(_driver: Any, _context: Any, instance: Any, *_: Any, **__: Any) -> tuple[bool, bool]:
     Path(CONF.instances_path, instance.uuid).mkdir(exist_ok=True)
@@ -201,14 +204,15 @@ class NovaWithLibvirt(NovaWithAgents):
             return str(etree.tostring(document, encoding="unicode"))
 
         def migrate(domain: Any, destination: str, params: dict[str, Any], flags: int) -> None:
-            del flags
             if test.fail_migration:
                 domain.fail_job()
                 raise fakelibvirt.make_libvirtError(
                     fakelibvirt.libvirtError, "migration failed", error_code=fakelibvirt.VIR_ERR_OPERATION_FAILED
                 )
             target = next(host for host in test.hosts if host in destination)
-            test.connection(target).createXML(params["destination_xml"], "")
+            there = test.connection(target).createXML(params["destination_xml"], "")
+            if flags & MIGRATE_PAUSED:
+                there.suspend()
             domain.complete_job()
 
         for name, method in (("_parse_definition", parse), ("XMLDesc", dump), ("migrateToURI3", migrate)):

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 from lxml import etree
+from nova.compute import power_state
+from nova.tests.fixtures import libvirt as fakelibvirt
 
 from pondstack.domain import errors
-from tests.fixtures.fake_agents import node_backing
+from tests.fixtures.fake_agents import devdax_backing, node_backing
 from tests.functional.drivers import NovaWithAgents, NovaWithFakes, NovaWithLibvirt
 
 POOL = "CUSTOM_POND_MEMORY_MB"
@@ -280,6 +282,57 @@ class TestLibvirt(NovaWithLibvirt, Life):
         server = self._live_migrate(self.boot_pond())
         (node,) = self.domain(server).xpath("numatune/memnode[@cellid='1']")
         assert node.get("nodeset") == {"host1": "5", "host2": "6", "host3": "7"}[self.host_of(server)]
+        self.same_everywhere(server)
+
+    def test_slices_that_guests_map_are_handed_over_and_taken_up(self) -> None:
+        """CXL: the guest arrives paused, and runs once its former host has let go, with its caches written back."""
+        self.agents.backing = devdax_backing
+        server = self.boot_pond()
+        (source, before) = self.host_of(server), self.agents.held[self.host_of(server), server["id"]].extents
+        server = self._live_migrate(server)
+        host = self.host_of(server)
+        assert self.agents.held[host, server["id"]].extents == before
+        assert self.agents.log.index(f"detach {source}") < self.agents.log.index(f"take_up {host}")
+        assert self.connection(host).lookupByUUIDString(server["id"]).isActive()
+        assert server["OS-EXT-STS:power_state"] == power_state.RUNNING
+        assert [cell.get("memAccess") for cell in self.domain(server).findall("cpu/numa/cell")] == [None, "shared"]
+        self.same_everywhere(server)
+
+    def test_a_guest_that_may_not_run_at_its_destination_stays_paused(self) -> None:
+        """Its former host does not answer: it may have bytes of the guest in its caches."""
+        self.agents.backing = devdax_backing
+        server = self.boot_pond()
+        self.agents.faults["take_up"] = [errors.DeviceFailed("CPU caches are not written back")]
+        source = self.host_of(server)
+        self._live_migrate(server, "error", server_expected_state="ERROR")
+        host = self.host_of(server)
+        server = self.api.get_server(server["id"])
+        assert host != source
+        assert server["OS-EXT-STS:power_state"] == power_state.PAUSED
+        assert self.connection(host).lookupByUUIDString(server["id"]).info()[0] == fakelibvirt.VIR_DOMAIN_PAUSED
+        assert self.held(server) == {host: 1024}
+
+    def test_slices_that_guests_map_are_copied_where_they_cannot_be_handed_over(self) -> None:
+        """Of another device, or by a host of a former release: nobody waits for them."""
+        self.agents.backing, self.agents.hands_over = devdax_backing, False
+        server = self.boot_pond()
+        before = self.agents.held[self.host_of(server), server["id"]].extents
+        server = self._live_migrate(server)
+        assert self.agents.held[self.host_of(server), server["id"]].extents != before
+        assert not any(entry.startswith("take_up") for entry in self.agents.log)
+        assert server["OS-EXT-STS:power_state"] == power_state.RUNNING
+        self.same_everywhere(server)
+
+    def test_no_guest_moves_between_kinds_of_backing(self) -> None:
+        """A node at one side and devices at the other: refused before anything is copied."""
+        self.agents.backing = devdax_backing
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.agents.backing, self.agents.hands_over = node_backing({"host1": 5, "host2": 6, "host3": 7}), False
+        self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        self._wait_for_migration_status(server, ["error", "failed"])
+        server = self._wait_for_state_change(server, "ACTIVE")
+        assert self.host_of(server) == source
         self.same_everywhere(server)
 
     def test_failed_live_migration(self) -> None:

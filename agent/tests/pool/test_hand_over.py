@@ -8,8 +8,9 @@ import pytest
 from agent.tests.conftest import Rig
 from pondstack.devices.base import Heir
 from pondstack.devices.emulated import EmulatedDevice
-from pondstack.domain.errors import Conflict, DeviceFailed, NotFound
+from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, NotFound
 from pondstack.domain.requests import AssignRequest
+from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu import arrival_door
 from tests.fixtures.rpc_call import call
 
@@ -86,3 +87,25 @@ def test_nobody_is_awaited_whose_slices_have_to_be_copied(rig):
     with pytest.raises(Conflict, match="copy"):
         call(rig.agent.endpoint.await_guest, consumer_uuid="vm1")
     assert arrival_door.knock("host1", "vm1", os.getuid()) is None
+
+
+def test_a_guest_may_run_once_the_device_says_that_its_slices_are_this_hosts_alone(rig, elsewhere, device):
+    rig.attach("op1", source="host0")
+    assert call(rig.agent.endpoint.take_up, consumer_uuid="vm1") is False
+    device.revoke([0, 1], tag=elsewhere, epoch=1)
+    assert call(rig.agent.endpoint.take_up, consumer_uuid="vm1") is True
+    assert call(rig.agent.endpoint.take_up, consumer_uuid="vm1") is True
+    with pytest.raises(NotFound, match="may not run here"):
+        call(rig.agent.endpoint.take_up, consumer_uuid="vm2")
+
+
+def test_a_caller_that_does_not_know_what_it_would_get_gets_nothing(rig, monkeypatch):
+    """It would give the guest memory of the host, which nobody has claimed."""
+    wanted = {"consumer_uuid": "vm1", "pool_uuid": rig.pool, "pool_mib": 2, "guest_mib": 16}
+    monkeypatch.setattr(EmulatedHostPool, "backing", "devdax")
+    for told in ({}, {"backings": ["file", "node"]}):
+        with pytest.raises(HostUnusable, match="upgrade it"):
+            call(rig.agent.endpoint.attach, operation_id="op1", **told, **wanted)
+    assert rig.attached() == set()
+    call(rig.agent.endpoint.attach, operation_id="op1", backings=["file", "node", "devdax"], **wanted)
+    assert rig.attached()

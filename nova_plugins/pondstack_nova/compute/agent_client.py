@@ -162,7 +162,7 @@ class PoolAttachments:
         self._api: AgentAPI | None = None
         self._lock = threading.Lock()
         self._clock = clock
-        self._sleep = sleep or _sleep
+        self._sleep = sleep or pause
         self._patient_until = clock()
         self._breakers: dict[str, Breaker] = {}
 
@@ -374,5 +374,6 @@ def _error_of(state: tenacity.RetryCallState) -> Exception | None:
     return error if isinstance(error, Exception) else None
 
 
-def _sleep(seconds: float) -> None:
+def pause(seconds: float) -> None:
+    """Wait, as this thread may."""
     threading.Event().wait(seconds)

@@ -107,8 +107,9 @@ def compute_nodes_are_found() -> None:
 
 
 def migrate_takes_the_xml() -> None:
-    """The destination's XML goes to guest.migrate(destination_xml=...)."""
-    expect("destination_xml" in str(Driver._live_migration_operation.__code__.co_consts), "it is not passed by name")
+    """The destination's XML and libvirt's flags go to guest.migrate(destination_xml=..., flags=...)."""
+    names = str(Driver._live_migration_operation.__code__.co_consts)
+    expect("'destination_xml'" in names and "'flags'" in names, "they are not passed by name")
     checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
 
 
@@ -134,6 +135,7 @@ LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_hard_reboot": ("context", "instance"),
     "attach_interface": ("context", "instance", "image_meta", "vif"),
     "check_can_live_migrate_source": ("context", "instance"),
+    "post_live_migration_at_destination": ("context", "instance"),
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
     "_get_host_numa_topology": (),
     "resume": ("context", "instance"),

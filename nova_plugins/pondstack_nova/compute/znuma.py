@@ -11,7 +11,7 @@ from lxml import etree
 from nova.virt import hardware
 from nova.virt.libvirt import config as vconfig
 
-from pondstack.domain.backing import FILE
+from pondstack.domain.backing import SHARED
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova.pins import LEGAL
@@ -69,7 +69,7 @@ def cells(vcpus: int, local_mib: int, backings: Sequence[Backing]) -> list[ZNuma
         cell.id = index
         cell.memory = size_mib * KIB_PER_MIB
         cell.cpus = set(range(vcpus)) if index == 0 else None
-        if index and backings[index - 1].kind == FILE:
+        if index and backings[index - 1].kind in SHARED:
             cell.memAccess = "shared"
         cell.distances = table[index]
         result.append(cell)
@@ -77,13 +77,13 @@ def cells(vcpus: int, local_mib: int, backings: Sequence[Backing]) -> list[ZNuma
 
 
 def memnodes(backings: Sequence[Backing], local_nodes: Collection[int]) -> list[Any]:
-    """Return <memnode>s that give pool cells their host node, and then bind the local cell to the host's own DRAM.
+    """Return <memnode>s that give pool cells their host node, if any, and bind the local cell to the host's own DRAM.
 
     The pool's node is preferred and not strict: the kernel keeps some pages of each node for itself, and a guest that
     touches all of its memory would be killed for the last of them. These come from the next node, local memory.
     """
     bound = [(index, {int(b.host_node)}) for index, b in enumerate(backings, 1) if b.host_node is not None]
-    if bound and local_nodes:
+    if local_nodes:
         bound.insert(0, (0, set(local_nodes)))
     result = []
     for index, nodes in bound:
@@ -97,7 +97,7 @@ def apply(guest: Any, attachment: Attachment, memory_mib: int, emulator: str, lo
     """Give a LibvirtConfigGuest its zNUMA nodes.
 
     Raises Conflict when the guest has NUMA nodes or file-backed memory already, or its memory is pinned or encrypted;
-    BadRequest when the host's configuration lacks the emulator that file backings need, or the sizes do not add up.
+    BadRequest when the host's configuration lacks the emulator that shared backings need, or the sizes do not add up.
     """
     pin = pinned_by(guest)
     if pin:
@@ -107,7 +107,7 @@ def apply(guest: Any, attachment: Attachment, memory_mib: int, emulator: str, lo
     if guest.membacking is not None and guest.membacking.filesource:
         raise Conflict("[libvirt] file_backed_memory is set on this host; it does not go with pool memory, unset it")
     backings = attachment.backings
-    if any(backing.kind == FILE for backing in backings):
+    if any(backing.kind in SHARED for backing in backings):
         if not emulator:
             raise BadRequest(
                 "[pondstack] emulator is not set in nova.conf of this host; set it to pondstack-qemu's path"

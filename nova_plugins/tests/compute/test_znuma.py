@@ -13,6 +13,7 @@ from pondstack_nova.compute import znuma
 
 FILE = Backing("file", 1024, path="/pool", offset_bytes=0)
 NODE = Backing("node", 2048, host_node=2, distance=25)
+DEVDAX = Backing("devdax", 2048, path="/dev/dax0.1")
 
 
 def _attachment(*backings: Backing) -> Attachment:
@@ -72,6 +73,18 @@ def test_host_nodes_are_preferred_and_local_memory_bound_to_the_hosts_own_dram()
     assert _table(document) == [["10", "25"], ["25", "10"]]
 
 
+@pytest.mark.parametrize("local", [(), (0, 1)])
+def test_slices_that_qemu_maps_are_shared_files_to_libvirt(local: tuple[int, ...]) -> None:
+    """On a host that has pool nodes too, the guest's other memory must not come from them."""
+    guest = _guest()
+    znuma.apply(guest, _attachment(DEVDAX), 4096, "/bin/head", local)
+    document = _document(guest)
+    assert [cell.get("memAccess") for cell in document.findall("cpu/numa/cell")] == [None, "shared"]
+    assert document.findtext("devices/emulator") == "/bin/head"
+    nodes = [dict(node.attrib) for node in document.findall("numatune/memnode")]
+    assert nodes == ([{"cellid": "0", "mode": "strict", "nodeset": "0-1"}] if local else [])
+
+
 def test_the_cpu_model_of_nova_stays() -> None:
     guest = _guest()
     guest.cpu = vconfig.LibvirtConfigGuestCPU()
@@ -80,9 +93,10 @@ def test_the_cpu_model_of_nova_stays() -> None:
     assert _document(guest).find("cpu").get("mode") == "host-passthrough"
 
 
-def test_file_backing_without_the_head_is_refused() -> None:
+@pytest.mark.parametrize("backing", [FILE, DEVDAX])
+def test_shared_backing_without_the_head_is_refused(backing: Backing) -> None:
     with pytest.raises(BadRequest, match=r"\[pondstack\] emulator is not set"):
-        znuma.apply(_guest(), _attachment(FILE), 4096, "", ())
+        znuma.apply(_guest(), _attachment(backing), 4096, "", ())
 
 
 def test_a_guest_with_numa_nodes_of_its_own_is_refused() -> None:

@@ -112,6 +112,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         # nova-compute
         "attach": OWN_COMPUTE,
         "await_guest": OWN_COMPUTE,
+        "take_up": OWN_COMPUTE,
         "detach": OWN_COMPUTE,
         # The other end of a migration asks, too; the endpoint refuses those to whom no server moves.
         "get_attachment": Callers({Role.COMPUTE: ANY}),

@@ -38,8 +38,13 @@ def sent(method: Any, *arguments: Any) -> tuple[Any, ...]:
     return caught.value.args
 
 
-def test_attach_is_sent_as_before() -> None:
-    host, method, arguments = sent(Agents(None).attach, "op1", ASSIGN)
+def test_attach_tells_what_the_caller_knows() -> None:
+    _, _, arguments = sent(Agents(None).attach, "op1", ASSIGN)
+    assert (arguments["version"], arguments["backings"]) == ("1.21", ["file", "node", "devdax"])
+
+
+def test_attach_is_sent_to_former_agents_as_before() -> None:
+    host, method, arguments = sent(Former(None).attach, "op1", ASSIGN)
     assert (host, method) == ("h1", "attach")
     assert arguments == {
         "operation_id": "op1",
@@ -78,6 +83,15 @@ class Former(Agents):
         raise Sent(host, method, arguments)
 
 
+class Known(Agents):
+    """Agents of the release that brought hand-overs."""
+
+    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+        if arguments.get("version") == "1.21":
+            raise oslo_messaging.UnsupportedVersion("1.21", method)
+        raise Sent(host, method, arguments)
+
+
 class FormerController(Controller):
     def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
         assert arguments["source"] == "h0"
@@ -91,9 +105,10 @@ class NewController(Controller):
 
 def test_a_source_is_sent_to_those_that_know_it() -> None:
     moving = replace(ASSIGN, source="h0")
-    arguments = sent(Agents(None).attach, "op1", moving)[2]
-    assert (arguments["version"], arguments["source"]) == ("1.19", "h0")
-    assert sent(Former(None).attach, "op1", moving) == sent(Agents(None).attach, "op1", ASSIGN)
+    for agents, version in ((Agents, "1.21"), (Known, "1.19")):
+        arguments = sent(agents(None).attach, "op1", moving)[2]
+        assert (arguments["version"], arguments["source"]) == (version, "h0")
+    assert sent(Former(None).attach, "op1", moving) == sent(Former(None).attach, "op1", ASSIGN)
     since, _, arguments = sent(NewController.assign, NewController.__new__(NewController), "op1", moving)
     assert (since, arguments["source"]) == ("1.22", "h0")
     former = sent(FormerController.assign, FormerController.__new__(FormerController), "op1", moving)

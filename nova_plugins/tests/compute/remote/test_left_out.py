@@ -7,16 +7,18 @@ from unittest.mock import patch
 import nova.conf
 import pytest
 from nova import exception, objects
+from nova.compute import power_state, vm_states
 
 from nova_plugins.tests.compute.remote.test_remote_guests import REMOTE, Nova
 from nova_plugins.tests.compute.virt_rig import POND, VM, Driver, Rack, claim, guest, h1, h2, rack, spawn
 from pondstack.domain import errors
 from pondstack.domain.model import Extent
 from pondstack_nova import stats
+from pondstack_nova.compute import slice_arrival
 from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable
 from pondstack_nova.compute.remote import monitor
 from pondstack_nova.compute.remote.left_out import LeftOutMemory
-from tests.fixtures.fake_agents import file_backing, node_backing
+from tests.fixtures.fake_agents import devdax_backing, file_backing, node_backing
 
 __all__ = ["h1", "h2", "rack"]
 
@@ -88,6 +90,7 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> Ours:
         return made.held
 
     made.pool_memory = SimpleNamespace(find=find)  # type: ignore[assignment]
+    monkeypatch.setattr(slice_arrival, "take_up", lambda _pool, host, uuid: made.steps.append(f"take up {host} {uuid}"))
     monkeypatch.setattr(monitor, "ignore_shared", lambda _guest, *, on: made.steps.append(f"leave out: {on}"))
     made.xml = xml()
     return made
@@ -102,10 +105,17 @@ def source(backing: Any = file_backing) -> Any:
     return SimpleNamespace(backings=(backing("h1", Extent(0, 1)),))
 
 
+def held(backing: Any = file_backing, **more: Any) -> Any:
+    """Return what an agent says that a guest has."""
+    return SimpleNamespace(**{"heir": "", "handed": False, "backings": (backing("h1", Extent(0, 1)),), **more})
+
+
 @pytest.mark.parametrize(
     ("specs", "backing", "told", "takes_over"),
     [
         (POND, file_backing, {stats.LEAVES_OUT: "1"}, True),
+        (POND, devdax_backing, {stats.LEAVES_OUT: "1"}, True),
+        (POND, devdax_backing, {}, False),
         (POND, file_backing, {}, False),
         (POND, file_backing, None, False),
         (POND, node_backing({"h1": 2}), {stats.LEAVES_OUT: "1"}, False),
@@ -123,6 +133,43 @@ def test_both_ends_have_to_be_able_to(ours: Ours, specs: Any, backing: Any, told
         assert ours._pond_takes_over("context", instance, source(backing)) is takes_over
 
 
+ARRIVED = ["take up h1 " + VM, "resume", "post at destination"]
+
+
+@pytest.mark.parametrize(
+    ("state", "backing", "more", "steps"),
+    [
+        (power_state.PAUSED, devdax_backing, {"handed": True}, ARRIVED),
+        (power_state.PAUSED, devdax_backing, {"handed": False}, ARRIVED[2:]),  # its owner paused it
+        (power_state.PAUSED, file_backing, {"handed": True}, ARRIVED[2:]),
+        (power_state.RUNNING, devdax_backing, {"handed": True}, ARRIVED[2:]),
+    ],
+)
+def test_it_runs_once_the_slices_are_this_hosts_alone(
+    ours: Ours, state: int, backing: Any, more: Any, steps: list[str]
+) -> None:
+    ours.states, ours.held = [state], held(backing, **more)
+    ours.post_live_migration_at_destination("context", guest(vm_state=vm_states.ACTIVE), [])
+    assert ours.steps == steps
+
+
+def test_one_that_its_owner_has_paused_stays_so(ours: Ours) -> None:
+    ours.states, ours.held = [power_state.PAUSED], held(devdax_backing, handed=True)
+    ours.post_live_migration_at_destination("context", guest(vm_state=vm_states.PAUSED), [])
+    assert ours.steps == [ARRIVED[0], ARRIVED[2]]
+
+
+def test_one_that_may_not_run_stays_paused(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_pool: Any, _host: str, _uuid: str) -> None:
+        raise PoolMemoryUnavailable(reason="its former host has not let go")
+
+    monkeypatch.setattr(slice_arrival, "take_up", never)
+    ours.states, ours.held = [power_state.PAUSED], held(devdax_backing, handed=True)
+    with pytest.raises(PoolMemoryUnavailable):
+        ours.post_live_migration_at_destination("context", guest(vm_state=vm_states.ACTIVE), [])
+    assert ours.steps == []
+
+
 # The source.
 
 
@@ -136,9 +183,16 @@ def test_both_ends_have_to_be_able_to(ours: Ours, specs: Any, backing: Any, told
     ],
 )
 def test_qemu_leaves_out_what_is_handed_over_and_nothing_else(ours: Ours, heir: str, xml_: str, steps: Any) -> None:
-    ours.xml, ours.held = xml_, SimpleNamespace(heir=heir)
-    ours._pond_leave_out(ours.guest(), guest())
+    ours.xml, ours.held = xml_, held(heir=heir)
+    assert not ours._pond_leave_out(ours.guest(), guest()), "a file has one cache: nothing has to be written back"
     assert ours.steps == steps
+
+
+@pytest.mark.parametrize(("heir", "waits"), [("h2", True), ("", False)])
+def test_a_guest_whose_slices_are_in_cpu_caches_waits_at_the_destination(ours: Ours, heir: str, waits: bool) -> None:
+    ours.held = held(devdax_backing, heir=heir)
+    assert ours._pond_leave_out(ours.guest(), guest()) is waits
+    assert ours.steps == [f"leave out: {waits}"]
 
 
 def test_nobody_moves_while_the_agent_does_not_say_whether_they_are_handed_over(ours: Ours) -> None:
@@ -154,14 +208,14 @@ def test_nobody_moves_while_the_agent_does_not_say_whether_they_are_handed_over(
     [xml(local="memAccess='shared'"), xml(backing="<memoryBacking><access mode='shared'/></memoryBacking>")],
 )
 def test_what_has_to_be_copied_is_not_left_out(ours: Ours, shared: str) -> None:
-    ours.xml, ours.held = shared, SimpleNamespace(heir="h2")
+    ours.xml, ours.held = shared, held(heir="h2")
     with pytest.raises(exception.MigrationError, match="more of it is shared"):
         ours._pond_leave_out(ours.guest(), guest())
     assert ours.steps == []
 
 
 def test_slices_beside_remote_memory_are_not_left_out(ours: Ours) -> None:
-    ours.held = SimpleNamespace(heir="")
+    ours.held = held()
     with pytest.raises(exception.MigrationError, match="slices have to be copied"):
         ours._pond_leave_out(ours.guest(), guest(REMOTE))
     ours.xml = xml(pool="")

@@ -69,6 +69,9 @@ class Nova:
     def rollback_live_migration_at_source(self, _context: Any, _instance: Any, _data: Any) -> None:
         self.steps.append("rollback")
 
+    def post_live_migration_at_destination(self, _context: Any, _instance: Any, *_: Any) -> None:
+        self.steps.append("post at destination")
+
     def attach_volume(self, _context: Any, _info: Any, _instance: Any) -> Any:
         return self._get_volume_config()  # type: ignore[attr-defined]
 
