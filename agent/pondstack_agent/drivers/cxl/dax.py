@@ -20,6 +20,7 @@ from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.region import Region
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.host import mapped_files
+from pondstack_rdma import cpu_cache
 
 LOG = log.getLogger(__name__)
 
@@ -162,11 +163,12 @@ class Slices:
         """Return the device over exactly these slices, made if it is not there; raises DeviceFailed."""
         return self.find(extent, slice_bytes) or self._create(extent, slice_bytes)
 
-    def down(self, device: DaxDevice, *, zero: bool = False) -> None:
+    def down(self, device: DaxDevice, *, zero: bool = False, written: bool = False) -> None:
         """Give a device back whose blocks are offline, and that nobody maps; raises DeviceFailed.
 
         `zero`: write over it first, whatever driver a former life that was killed left it with, and verify each byte.
-        What a guest has mapped is written back before: afterwards nobody here can write to it.
+        `written`: it may have content, which has to leave this host's caches: later it would go over the next owner's.
+        What a guest has mapped is written back in any case, before: afterwards nobody here can write to it.
         """
         device = self._device(device.name)
         if device.driver == DEVDAX:
@@ -182,6 +184,9 @@ class Slices:
             raise DeviceFailed(f"the kernel keeps memory of {device.name}; look at its log, drain and reboot the host")
         if zero and device.size_bytes:
             self._zero(device)
+            self._unbind(device)
+        elif written and device.size_bytes and device.driver != DEVDAX and cpu_cache.INSTRUCTION:
+            self.write_back(device)
             self._unbind(device)
         self._drop(device)
 
@@ -225,8 +230,8 @@ class Slices:
         self._as_devdax(device)
         self._step("zero")
         privileged.zero(f"/dev/{device.name}", device.size_bytes)
-        # Zeros in a cache only would come late: over what the next owner has written by then.
-        self.write_back(device)
+        if cpu_cache.INSTRUCTION:
+            self.write_back(device)  # zeros that come late would go over what the next owner has written
         self._step("verify")
         offset = self._written(device)
         if offset is not None:

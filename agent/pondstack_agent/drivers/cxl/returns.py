@@ -93,7 +93,7 @@ class SliceReturns:
             for device in left:
                 # A wider one is over slices of others, too; a first use looks at ours. What is handed over has content.
                 alone = device.size_bytes == slice_bytes
-                slices.down(device, zero=self._settings.zero_on_host and alone and not grant.handed)
+                slices.down(device, zero=self._settings.zero_on_host and alone and not grant.handed, written=True)
 
     def _give_back(self, slices: Slices, record: Mapping[str, Any], dirty: set[int]) -> None:
         slice_bytes = record["slice_mib"] * MIB
@@ -112,7 +112,8 @@ class SliceReturns:
                     zero = index in dirty and index in self._to_zero(record)
                     device = slices.find(Extent(index, 1), slice_bytes)
                     if device is not None or zero:
-                        slices.down(device or slices.open(Extent(index, 1), slice_bytes), zero=zero)
+                        written = index in self._allocations.dirty(record)
+                        slices.down(device or slices.open(Extent(index, 1), slice_bytes), zero=zero, written=written)
                     self._step("clean")
                     self._allocations.mark_clean(record, index)
 

@@ -78,11 +78,20 @@ class Kernel(Sysfs):
         return f"memory{START // SLICE_BYTES + index}" in self._online
 
     def use(self, index: int, text: bytes) -> None:
-        """Do what a guest does: write somewhere into a slice that is memory of this host."""
+        """Do what a guest does: write somewhere into a slice that is memory of this host.
+
+        The bytes are in memory at once, and in the caches, from where they may go there again.
+        """
         assert self.is_memory(index)
-        at = index * SLICE_BYTES + 123_457
-        self.content[at : at + len(text)] = text
-        self._lines.pop(at // LINE_BYTES, None)
+        for offset, byte in enumerate(text, index * SLICE_BYTES + 123_457):
+            self._line(offset // LINE_BYTES)[offset % LINE_BYTES] = self.content[offset] = byte
+            self._written.add(offset // LINE_BYTES)
+
+    def evict(self) -> None:
+        """Do what CPUs do at any time: write to memory what their caches have."""
+        for number in self._written:
+            self.content[number * LINE_BYTES : (number + 1) * LINE_BYTES] = self._lines[number]
+        self._written.clear()
 
     def load(self, device: str, offset: int, size: int) -> bytes:
         """Do what a guest does: read from what it maps, as this host's caches have it."""

@@ -1,5 +1,6 @@
 """Zeroing by the host ([cxl] sanitize = host) survives every death: of the agent at each step, of the host too."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,3 +241,23 @@ def test_memory_that_its_last_host_zeroed_is_not_zeroed_again(first: Host, next_
     assert _online_and_used(first).detach(TAG)
     assert first.kernel.zeroed == [1, 2]
     assert next_owner().kernel.zeroed == []
+
+
+@pytest.mark.parametrize("reboot", [False, True])
+@pytest.mark.parametrize("at", range(DETACH_STEPS + 1))
+@pytest.mark.parametrize("sanitize", ["device", "host"])
+def test_nothing_of_a_slice_that_was_given_back_is_written_later(
+    first: Host, sanitize: str, at: int, reboot: bool
+) -> None:
+    """Caches of hosts are not coherent: a line that is written back then goes over the next owner's bytes."""
+    _online_and_used(first)
+    with contextlib.suppress(Killed):
+        first.agent(kill_at=at, sanitize=sanitize).detach(TAG)
+    if reboot:
+        first.kernel.reboot()
+    driver = first.agent(sanitize=sanitize)
+    driver.detach(TAG)
+    assert driver.attached() == ()
+    first.kernel.content[:] = bytes(len(first.kernel.content))  # the device zeroes, the next owner writes
+    first.kernel.evict()
+    assert not any(_content(first))

@@ -1,0 +1,156 @@
+"""Faults planted in slices that guests map: caches, devices, hand-overs between hosts of a CXL device."""
+
+from tests.mutants.mutant import Mutant
+
+_CXL = "agent/pondstack_agent/drivers/cxl"
+_HAND_OVER = "agent/tests/drivers/cxl/test_devdax_hand_over.py"
+_HEAD = "agent/tests/qemu/test_dax_device.py"
+_LEFT_OUT = "nova_plugins/tests/compute/remote/test_left_out.py"
+
+MUTANTS = (
+    Mutant(
+        "caches_stay_at_the_source",
+        f"{_CXL}/dax.py",
+        "            self.write_back(device)\n        if device.driver == KMEM:",
+        "        if device.driver == KMEM:",
+        (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
+        "a server that has moved finds old bytes where its former host's caches had newer ones",
+    ),
+    Mutant(
+        "caches_stay_at_the_destination",
+        f"{_CXL}/device_memory.py",
+        "            slices.write_back(device)\n",
+        "            pass\n",
+        (f"{_HAND_OVER}::test_what_the_destination_had_in_its_caches_is_not_what_its_guest_reads",),
+        "a server that has moved reads what its new host had prefetched before",
+    ),
+    Mutant(
+        "zeros_stay_in_a_cache",
+        f"{_CXL}/dax.py",
+        "            self.write_back(device)  # zeros",
+        "            pass  # zeros",
+        ("agent/tests/drivers/cxl/test_zeroing.py::test_a_detach_that_was_killed_anywhere_leaves_zeros",),
+        "zeros of a slice's last host are written over what its next one has in it",
+    ),
+    Mutant(
+        "content_stays_in_a_cache",
+        f"{_CXL}/dax.py",
+        "        elif written and device.size_bytes",
+        "        elif False and device.size_bytes",
+        ("agent/tests/drivers/cxl/test_zeroing.py::test_nothing_of_a_slice_that_was_given_back_is_written_later",),
+        "a tenant's bytes are written over what the slice's next owner has in it",
+    ),
+    Mutant(
+        "what_is_handed_over_is_zeroed_at_the_source",
+        f"{_CXL}/returns.py",
+        "entry.host == self._host and entry.heir is None}",
+        "entry.host == self._host}",
+        (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
+        "the pool memory of a server that has moved is zeroed by its former host",
+    ),
+    Mutant(
+        "what_is_handed_over_on_cxl_has_to_be_zero",
+        f"{_CXL}/driver.py",
+        "first_use = None if again or grant.handed else",
+        "first_use = None if again else",
+        (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
+        "a destination refuses, or zeroes, the memory that a server brings along",
+    ),
+    Mutant(
+        "leftovers_of_a_hand_over_are_zeroed",
+        f"{_CXL}/returns.py",
+        "zero=self._settings.zero_on_host and alone and not grant.handed,",
+        "zero=self._settings.zero_on_host and alone,",
+        (f"{_HAND_OVER}::test_leftovers_at_the_destination_are_no_reason_to_zero",),
+        "a destination whose state folder was lost zeroes what the server has at its source",
+    ),
+    Mutant(
+        "taken_up_too_early",
+        f"{_CXL}/permissions.py",
+        "all(Heir(entry.host, entry.tag) == own for entry in entries)",
+        "all(own in (entry.heir, Heir(entry.host, entry.tag)) for entry in entries)",
+        (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
+        "a server runs at its new host while its former one has bytes of it in its caches",
+    ),
+    Mutant(
+        "devices_go_while_they_are_mapped",
+        f"{_CXL}/dax.py",
+        '            if mapped_files.is_mapped(f"/dev/{device.name}"):\n',
+        "            if False:\n",
+        (f"{_HAND_OVER}::test_slices_that_are_given_back_are_mapped_by_nobody",),
+        "a process of a host writes after its caches were written back",
+    ),
+    Mutant(
+        "hosts_without_write_back_take_part",
+        f"{_CXL}/device_memory.py",
+        "        if not cpu_cache.INSTRUCTION:\n",
+        "        if False:\n",
+        (f"{_HAND_OVER}::test_a_host_that_cannot_write_back_has_none",),
+        "a host whose caches cannot be written back shares a device with others",
+    ),
+    Mutant(
+        "guests_start_on_slices_that_are_given_back",
+        f"{_CXL}/driver.py",
+        "                self._kind(record).withdraw(record)  # first",
+        "                # first",
+        (f"{_HEAD}::test_no_guest_starts_once_slices_are_given_back",),
+        "a server starts on devices that are about to go, and ends with SIGBUS",
+    ),
+    Mutant(
+        "a_device_by_its_name_alone",
+        "agent/pondstack_agent/qemu/dax_device.py",
+        "        if found != wanted:\n",
+        "        if False:\n",
+        (f"{_HEAD}::test_a_device_with_the_same_name_is_not_the_same",),
+        "a server gets the slices of another one, whose device has the same name by now",
+    ),
+    Mutant(
+        "devices_of_a_former_boot",
+        "agent/pondstack_agent/qemu/dax_device.py",
+        '    if not backings or record["boot"] != boot:\n',
+        "    if not backings:\n",
+        (f"{_HEAD}::test_devices_of_a_former_boot_are_not_believed",),
+        "a server that starts before the agent after a boot maps whatever has its device's name",
+    ),
+    Mutant(
+        "no_slices_no_refusal",
+        "agent/pondstack_agent/qemu/dax_device.py",
+        '    return record.get("backing") == DEVDAX',
+        '    return "backings" in record',
+        (f"{_HEAD}::test_no_guest_starts_before_all_is_there",),
+        "a server starts on memory of the host that nobody has claimed",
+    ),
+    Mutant(
+        "a_caller_that_does_not_know_devices",
+        "agent/pondstack_agent/endpoint.py",
+        "        self._pools.check_known(wanted.pool_uuid, backings)\n",
+        "",
+        ("agent/tests/pool/test_hand_over.py::test_a_caller_that_does_not_know_what_it_would_get_gets_nothing",),
+        "a nova-compute of the former release gives a server memory of the host that nobody has claimed",
+    ),
+    Mutant(
+        "the_guest_does_not_wait",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
+        "        return moving is not None and DEVDAX in",
+        "        return False and DEVDAX in",
+        (f"{_LEFT_OUT}::test_a_guest_whose_slices_are_in_cpu_caches_waits_at_the_destination",),
+        "a server runs at its new host before its former one has written its caches back",
+    ),
+    Mutant(
+        "the_guest_runs_without_its_slices",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
+        "        slice_arrival.take_up(self.pool_memory, host, instance.uuid)\n",
+        "        with contextlib.suppress(Exception):\n"
+        "            slice_arrival.take_up(self.pool_memory, host, instance.uuid)\n",
+        (f"{_LEFT_OUT}::test_one_that_may_not_run_stays_paused",),
+        "a server runs at its new host with bytes missing that its former one has in its caches",
+    ),
+    Mutant(
+        "a_paused_guest_is_resumed",
+        "nova_plugins/pondstack_nova/compute/remote/left_out.py",
+        "        if instance.vm_state != vm_states.PAUSED:\n",
+        "        if True:\n",
+        (f"{_LEFT_OUT}::test_one_that_its_owner_has_paused_stays_so",),
+        "a server that its owner has paused runs after a live migration",
+    ),
+)
