@@ -7,6 +7,7 @@ again and again. Nova, libvirt and the controller are played: what they tell age
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from .test_cxl_devdax import SLICE_MIB, heir_of
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 HOSTS = ("host1", "host2")
 LOCAL_MIB, SLICES, PORT = 160, 4, 4444
+CONSUMER = "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0d0a"
 ASK = """
 import json, sys
 from pondstack.devices.qmp import Monitor
@@ -120,7 +122,7 @@ def test_a_guest_moves_and_its_slices_stay(rack: CxlRack, figures: Figures) -> N
         rack.remote(name).backing(DEVDAX)
     harness = Harness(rack.device, rack.open, rack.guest, rack.lose_state, SLICE_MIB)
     source, destination = rack.open("host1"), rack.open("host2")
-    own = harness.grant("host1", Extent(1, 2), tag="moves")
+    own = replace(harness.grant("host1", Extent(1, 2), tag="moves"), consumer_uuid=CONSUMER)
     source.attach(own)
     here = Qemu(rack, own)
     with here.running() as guest:
