@@ -25,6 +25,7 @@ from .conftest import Hardware
 from .cxl_rack import PYTHON, TABLE, CxlRack, make_device
 from .figures import Figures
 from .guest.cxl import STATE
+from .libvirt_moves import MovingDomain, libvirt
 from .machine import Machine, Wire
 from .mitigation_bed import GUEST
 from .rdma_hosts import ADDRESSES
@@ -33,7 +34,7 @@ from .test_cxl_devdax import SLICE_MIB, heir_of
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 HOSTS = ("host1", "host2")
 LOCAL_MIB, SLICES, PORT = 160, 4, 4444
-CONSUMER = "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0d0a"
+CONSUMER, OTHER = "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0d0a", "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0d0b"
 ASK = """
 import json, sys
 from pondstack.devices.qmp import Monitor
@@ -155,5 +156,41 @@ def test_a_guest_moves_and_its_slices_stay(rack: CxlRack, figures: Figures) -> N
             assert sent["transferred"] < LOCAL_MIB << 20
             figures.add("live migration of a guest on dax devices: sent by QEMU", sent["transferred"] / 2**20, "MiB")
             figures.add("its slices, which stayed", 2 * SLICE_MIB, "MiB", "0 wrong words")
+    assert destination.detach(heir.allocation_uuid)
+    harness.take_back(heir)
+
+
+def test_by_libvirt_it_waits_until_its_former_host_has_let_go(rack: CxlRack) -> None:
+    """As nova-compute has it: VIR_MIGRATE_PAUSED, and x-ignore-shared at both ends, at the destination by the agent."""
+    for name in HOSTS:
+        rack.remote(name).backing(DEVDAX)
+    harness = Harness(rack.device, rack.open, rack.guest, rack.lose_state, SLICE_MIB)
+    source, destination = rack.open("host1"), rack.open("host2")
+    (here, there) = (rack.hosts[name] for name in HOSTS)
+    own = replace(harness.grant("host1", Extent(1, 2), tag="by-libvirt"), consumer_uuid=OTHER)
+    source.attach(own)
+    domain = MovingDomain(own, LOCAL_MIB)
+    with libvirt(here, devices=()):
+        assert domain.create(here)
+        assert "cgroup_device_acl" in domain.log(here)
+    with libvirt(here), libvirt(there):
+        assert domain.create(here) == ""
+        domain.looks(here, 1)
+        heir = heir_of(harness, own)
+        destination.attach(heir)
+        rack.remote("host2").expect(OTHER)
+        capability = {"capability": "x-ignore-shared", "state": True}
+        domain.monitor(here, "migrate-set-capabilities", capabilities=[capability])
+        address = ADDRESSES[1]
+        options = ["--live", "--suspend", "--migrateuri", f"tcp://{address}"]
+        domain.virsh(here, "migrate", *options, OTHER, f"qemu+tcp://{address}/system")
+        assert domain.state(there) == "paused"
+        assert not destination.take_up(heir.allocation_uuid)
+        assert source.detach("by-libvirt")
+        harness.take_back(own, sanitize=False)
+        assert destination.take_up(heir.allocation_uuid)
+        domain.virsh(there, "resume", OTHER)
+        domain.looks(there, 2)
+        domain.virsh(there, "destroy", OTHER)
     assert destination.detach(heir.allocation_uuid)
     harness.take_back(heir)

@@ -19,11 +19,13 @@ from pondstack_agent.drivers.cxl.returns import Settings
 from pondstack_agent.host import privileged as memory
 from pondstack_agent.partition import Partition, privileged
 from pondstack_agent.privilege import abilities
+from pondstack_agent.qemu.arrivals import Arrivals, unattached
 from pondstack_agent.tiering.kernel import Kernel
 from pondstack_agent.tiering.nodes import NodeReader
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
+_ARRIVAL_SECONDS = 600.0
 
 CAPABILITIES = frozenset(
     {
@@ -101,6 +103,11 @@ class Driver:
     def backing(self, kind: str) -> None:
         """Have guests' slices be of a kind, from a new driver object on."""
         self._set(backing=kind)
+
+    def expect(self, consumer: str) -> None:
+        """Have the QEMU of a guest that comes leave shared files out, as the agent does (await_guest)."""
+        self._arrivals = Arrivals(self._arguments["host"], unattached, lambda _guest: True, _ARRIVAL_SECONDS)
+        self._arrivals.expect(consumer)
 
     def _set(self, **settings: Any) -> None:
         self._arguments["settings"] = replace(self._arguments["settings"], **settings)

@@ -53,7 +53,7 @@ MUTANTS = (
         f"{_CXL}/driver.py",
         "first_use = None if again or grant.handed else",
         "first_use = None if again else",
-        (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
+        (f"{_HAND_OVER}::test_what_has_reached_memory_is_no_reason_to_refuse_or_to_zero",),
         "a destination refuses, or zeroes, the memory that a server brings along",
     ),
     Mutant(

@@ -87,6 +87,18 @@ def test_the_destination_finds_what_the_source_wrote(move: Move) -> None:
     assert move.found() == [BEFORE, BEFORE]
 
 
+def test_what_has_reached_memory_is_no_reason_to_refuse_or_to_zero(move: Move) -> None:
+    """CPUs write their caches back at any time; what is handed over is not zero then."""
+    move.begin()
+    move.source.kernel.evict()
+    there = move.destination.agent(zero=move.zero)
+    there.attach(move.heir)
+    move.source.agent(zero=move.zero).detach("own")
+    move.switch()
+    assert there.take_up("heir")
+    assert move.found() == [BEFORE, BEFORE]
+
+
 def test_what_the_destination_had_in_its_caches_is_not_what_its_guest_reads(move: Move) -> None:
     """It had the slices before, or its CPUs prefetched: both are older than what the source has written."""
     move.begin()
@@ -186,6 +198,7 @@ def test_what_was_handed_over_is_zeroed_in_the_end(move: Move) -> None:
 def test_leftovers_at_the_destination_are_no_reason_to_zero(move: Move, lost: bool) -> None:
     """Devices over the same slices that are on nobody's record: of an agent whose state folder was lost."""
     move.begin()
+    move.source.kernel.evict()
     move.destination.agent(zero=move.zero).attach(move.heir)
     for record in move.destination.state.rglob("*.json"):
         record.unlink()
