@@ -131,6 +131,8 @@ def test_a_guest_moves_and_its_slices_stay(rack: CxlRack, figures: Figures) -> N
         assert "pool node: cpulist=[]" in boot
         with pytest.raises(InUse):
             source.detach("moves")
+        _, pool_mib = rack.remote("host1").touched_mib(CONSUMER)
+        assert 64 <= pool_mib <= 2 * SLICE_MIB, "the program fills 64 MiB"
         heir = heir_of(harness, own)
         destination.attach(heir)
         there = Qemu(rack, heir)

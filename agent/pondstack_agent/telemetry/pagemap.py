@@ -8,6 +8,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -113,9 +114,14 @@ def by_entries(handle: int, start: int, end: int) -> Present:
 
 
 def allocated_bytes(path: Path, start: int, end: int) -> int:
-    """Return how many bytes of a file's range have storage (what is not a hole); raises OSError."""
+    """Return how many bytes of a file's range have storage (what is not a hole); raises OSError.
+
+    None of a device, such as a dax device: it has no holes, and its answer to a look for them is no place in it.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return 0
         at, found = start, 0
         while at < end:
             try:

@@ -64,6 +64,14 @@ def test_pages_that_are_in_no_page_table_count(start_guest: GuestMaker) -> None:
     assert figures(guest)[1].touched_bytes == 64 * MIB > before
 
 
+def test_a_device_has_no_holes_to_look_for() -> None:
+    """A dax device answers as this one: whatever is looked for is at its first byte."""
+    handle = os.open("/dev/null", os.O_RDONLY)
+    assert os.lseek(handle, PAGE, os.SEEK_DATA) == 0
+    os.close(handle)
+    assert pagemap.allocated_bytes(Path("/dev/null"), 0, 4 * PAGE) == 0
+
+
 def test_both_ways_to_ask_the_kernel_agree(start_guest: GuestMaker) -> None:
     guest = start_guest()
     (range_,) = untouched.groups(guest.pid)[0].ranges

@@ -16,10 +16,12 @@ from pondstack_agent import separation
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
 from pondstack_agent.drivers.cxl import privileged as cxl
 from pondstack_agent.drivers.cxl.returns import Settings
+from pondstack_agent.host import memory_users
 from pondstack_agent.host import privileged as memory
 from pondstack_agent.partition import Partition, privileged
 from pondstack_agent.privilege import abilities
 from pondstack_agent.qemu.arrivals import Arrivals, unattached
+from pondstack_agent.telemetry import untouched
 from pondstack_agent.tiering.kernel import Kernel
 from pondstack_agent.tiering.nodes import NodeReader
 
@@ -103,6 +105,11 @@ class Driver:
     def backing(self, kind: str) -> None:
         """Have guests' slices be of a kind, from a new driver object on."""
         self._set(backing=kind)
+
+    def touched_mib(self, consumer: str) -> list[float]:
+        """Return what a guest has touched of each of its nodes, by the agent's telemetry."""
+        pid = memory_users.guests()[consumer]
+        return [(figure.touched_bytes or 0) / 2**20 for figure in untouched.measure(pid, untouched.groups(pid))]
 
     def expect(self, consumer: str) -> None:
         """Have the QEMU of a guest that comes leave shared files out, as the agent does (await_guest)."""
