@@ -156,8 +156,8 @@ def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str
     return found[0] if found else None
 
 
-def check_permission(record: dict[str, Any], host: str) -> None:
-    """Raise Refused unless the device lets this host use every slice of the attachment, by itself or as its heir."""
+def check_permission(record: dict[str, Any], host: str, *, heir: bool = True) -> None:
+    """Raise Refused unless the device lets this host use every slice of the attachment, by itself or as its `heir`."""
     if not record["device_path"]:
         return  # a CXL device that guards itself
     device, own = Path(record["device_path"]), {"host": host, "tag": record["allocation_uuid"]}
@@ -165,7 +165,7 @@ def check_permission(record: dict[str, Any], host: str) -> None:
     for extent in record["extents"]:
         for index in range(extent["start"], extent["start"] + extent["count"]):
             entry = table.get(str(index)) or {}
-            inherits = record.get("handed") and entry.get("heir") == own
+            inherits = heir and record.get("handed") and entry.get("heir") == own
             if not inherits and {"host": entry.get("host"), "tag": entry.get("tag")} != own:
                 raise Refused(
                     f"device {device} does not let allocation {record['allocation_uuid']} of host {host} use slice "
@@ -189,10 +189,13 @@ def prepare(arguments: list[str], state_dir: Path, host: str) -> list[str]:
     try:
         if load(path) != record:
             raise Refused(f"the slices of instance {instance_uuid} were changed at this moment; start it again")
+        heir = True
         if path.parent.name == dax_device.FOLDER:
             dax_device.check(record)
+            # One that starts anew would write at once, and its former host's CPU caches go over it later.
+            heir = _value_of(arguments, "-incoming") is not None
         changed = rewrite(arguments, record)
-        check_permission(record, host)
+        check_permission(record, host, heir=heir)
     except BaseException:
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)

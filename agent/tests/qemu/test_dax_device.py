@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,9 @@ class Bench:
         """Return the kernel's folder of a device."""
         return self.root / "sys/bus/dax/devices" / path.rpartition("/")[2]
 
-    def start(self) -> list[str]:
+    def start(self, *more: str) -> list[str]:
         """Return what QEMU is started with."""
-        return wrapper.prepare(guest_arguments(2, 1, uuid=VM), self.state, "host1")
+        return wrapper.prepare([*guest_arguments(2, 1, uuid=VM), *more], self.state, "host1")
 
 
 @pytest.fixture
@@ -134,6 +135,20 @@ def test_without_the_permission_of_the_device_it_is_refused(bench: Bench) -> Non
     bench.device.revoke([1, 2, 4], tag="a", epoch=1)
     with pytest.raises(wrapper.Refused, match="does not let"):
         bench.start()
+
+
+def test_an_heir_takes_a_guest_in_and_starts_none_anew(bench: Bench) -> None:
+    """Its former host has not let go: what that has in its CPU caches would go over what a new guest writes."""
+    bench.device.revoke([1, 2, 4], tag="a", epoch=1)
+    bench.device.grant("host2", EXTENTS, tag="own", epoch=1)
+    bench.device.add_heir("host1", EXTENTS, tag="a", owner="own", epoch=1)
+    bench.grant = replace(bench.grant, handed=True)
+    bench.attach()
+    with pytest.raises(wrapper.Refused, match="does not let"):
+        bench.start()
+    assert changed_objects(guest_arguments(2, 1, uuid=VM), bench.start("-incoming", "defer")[:-2])
+    bench.device.revoke([1, 2, 4], tag="own", epoch=1)
+    assert bench.start()
 
 
 def test_memory_that_is_a_node_passes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

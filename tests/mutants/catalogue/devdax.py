@@ -121,6 +121,14 @@ MUTANTS = (
         "a server starts on memory of the host that nobody has claimed",
     ),
     Mutant(
+        "an_heir_starts_a_guest_anew",
+        "agent/pondstack_agent/qemu/wrapper.py",
+        '            heir = _value_of(arguments, "-incoming") is not None\n',
+        "            heir = True\n",
+        (f"{_HEAD}::test_an_heir_takes_a_guest_in_and_starts_none_anew",),
+        "a server that is rebooted at its destination has bytes of its former life written over it",
+    ),
+    Mutant(
         "a_caller_that_does_not_know_devices",
         "agent/pondstack_agent/endpoint.py",
         "        self._pools.check_known(wanted.pool_uuid, backings)\n",

@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "the_head_of_a_guest_refuses_an_heir",
         "agent/pondstack_agent/qemu/wrapper.py",
-        'inherits = record.get("handed") and entry.get("heir") == own',
+        'inherits = heir and record.get("handed") and entry.get("heir") == own',
         "inherits = False",
         (f"{_DRIVER}::test_the_head_of_a_guest_is_let_in_as_an_heir",),
         "QEMU does not start at the destination",
