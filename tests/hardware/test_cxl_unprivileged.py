@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent.tests.drivers.test_contract import Harness
+from pondstack.domain.backing import DEVDAX, NODE
 from pondstack.domain.model import Extent
 
 from .conftest import Hardware
@@ -23,21 +24,24 @@ def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield rack
 
 
-def test_slices_come_and_go_zeroed_without_root(rack: CxlRack) -> None:
+@pytest.mark.parametrize("kind", [NODE, DEVDAX])
+def test_slices_come_and_go_zeroed_without_root(rack: CxlRack, kind: str) -> None:
     remote = rack.hosts["host1"].remote("tests.hardware.guest.cxl:UnprivilegedDriver", host="host1", serial=SERIAL)
     driver, text = RemoteDriver(remote), "what a guest left"
     harness = Harness(rack.device, lambda _name: driver, rack.guest, rack.lose_state, SLICE_MIB)
     remote.zero_on_host()
-    grant = harness.grant("host1", Extent(1, 2), tag="one")
+    remote.backing(kind)
+    grant = harness.grant("host1", Extent(1, 2), tag=kind)
     [backing] = driver.attach(grant)
-    assert backing.host_node == 1
+    assert (backing.kind, backing.host_node) == (kind, 1 if kind == NODE else None)
     with harness.guest(grant, backing, text):
         assert [item.in_use for item in driver.attached()] == [True]
     with (rack.folder / "memory").open("rb") as memory:
         assert text.encode() in memory.read()
-        assert driver.detach("one")
+        assert driver.detach(kind)
         memory.seek(0)
         assert not any(memory.read())
+    harness.take_back(grant)
     assert remote.audit()["slices"] == []
     user, capabilities = remote.abilities()
     assert (tuple(user), list(capabilities)) == ((NOBODY,) * 3, [])
