@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         "caches_stay_at_the_source",
         f"{_CXL}/dax.py",
-        "            self.write_back(device)\n        if device.driver == KMEM:",
-        "        if device.driver == KMEM:",
+        "        self.write_back(device)\n        self._unbind(device)\n\n    def down(",
+        "        self._unbind(device)\n\n    def down(",
         (f"{_HAND_OVER}::test_the_destination_finds_what_the_source_wrote",),
         "a server that has moved finds old bytes where its former host's caches had newer ones",
     ),
@@ -75,8 +75,8 @@ MUTANTS = (
     Mutant(
         "devices_go_while_they_are_mapped",
         f"{_CXL}/dax.py",
-        '            if mapped_files.is_mapped(f"/dev/{device.name}"):\n',
-        "            if False:\n",
+        '        if mapped_files.is_mapped(f"/dev/{device.name}"):\n',
+        "        if False:\n",
         (f"{_HAND_OVER}::test_slices_that_are_given_back_are_mapped_by_nobody",),
         "a process of a host writes after its caches were written back",
     ),

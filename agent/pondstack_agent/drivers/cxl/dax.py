@@ -163,6 +163,16 @@ class Slices:
         """Return the device over exactly these slices, made if it is not there; raises DeviceFailed."""
         return self.find(extent, slice_bytes) or self._create(extent, slice_bytes)
 
+    def retire(self, device: DaxDevice) -> None:
+        """Have no process of this host write to a character device any more, nor its caches later; raises DeviceFailed.
+
+        It takes as long as the device is large, and changes nothing for other devices.
+        """
+        if mapped_files.is_mapped(f"/dev/{device.name}"):
+            raise DeviceFailed(f"a process maps /dev/{device.name}; find it in /proc/*/maps, end it, detach again")
+        self.write_back(device)
+        self._unbind(device)
+
     def down(self, device: DaxDevice, *, zero: bool = False, written: bool = False) -> None:
         """Give a device back whose blocks are offline, and that nobody maps; raises DeviceFailed.
 
@@ -172,9 +182,7 @@ class Slices:
         """
         device = self._device(device.name)
         if device.driver == DEVDAX:
-            if mapped_files.is_mapped(f"/dev/{device.name}"):
-                raise DeviceFailed(f"a process maps /dev/{device.name}; find it in /proc/*/maps, end it, detach again")
-            self.write_back(device)
+            self.retire(device)
         if device.driver == KMEM:
             online = [block for block in self.blocks(device) if self._blocks.is_online(block)]
             if online:  # The kernel would keep such memory until the next boot.

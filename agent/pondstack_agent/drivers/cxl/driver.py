@@ -204,12 +204,12 @@ class CxlHostPool(HostPoolDriver):
 
     def take_up(self, allocation_uuid: str) -> bool:
         """Return whether the device says that slices are this host's alone; its caches hold nothing of before then."""
-        with self._lock.held():
+        with self._by_allocation.holding(allocation_uuid):
             record = self._allocations.get(allocation_uuid)
             if record is None:
                 raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
             alone = self._permissions.has_alone(record)
-            if alone:
+            if alone:  # without the driver's lock: reports and other allocations do not wait for all of its memory
                 self._kind(record).drop_caches(self._slices(self._memdev(record["pool_uuid"])), record)
             return alone
 

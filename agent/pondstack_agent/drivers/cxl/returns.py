@@ -17,7 +17,7 @@ from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.cxl import region
 from pondstack_agent.drivers.cxl.allocations import Allocations
-from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
+from pondstack_agent.drivers.cxl.dax import DEVDAX, KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.driver_lock import DriverLock
 from pondstack_agent.drivers.cxl.evacuations import Evacuations
 from pondstack_agent.drivers.cxl.memory import Blocks
@@ -102,6 +102,9 @@ class SliceReturns:
         # Without the lock: it may take long, and only concerns devices that nobody else changes.
         devices = [there[index] for index in indexes if index in there]
         self._evacuate(slices, devices, f"allocation {record['allocation_uuid']}")
+        retired = dict.fromkeys(device for device in devices if device.driver == DEVDAX)
+        for mapped in retired:
+            slices.retire(mapped)
         for wide in dict.fromkeys(device for device in devices if device.size_bytes != slice_bytes):
             with self._lock.held():
                 slices.down(wide)  # all at once: slices that are zeroed have a device each
@@ -112,7 +115,7 @@ class SliceReturns:
                     zero = index in dirty and index in self._to_zero(record)
                     device = slices.find(Extent(index, 1), slice_bytes)
                     if device is not None or zero:
-                        written = index in self._allocations.dirty(record)
+                        written = index in self._allocations.dirty(record) and there.get(index) not in retired
                         slices.down(device or slices.open(Extent(index, 1), slice_bytes), zero=zero, written=written)
                     self._step("clean")
                     self._allocations.mark_clean(record, index)
