@@ -33,12 +33,12 @@ def strangers(
     """Return the slices of a pool that are not on record, by tag.
 
     In use is what is online while a process has pages on its node that is no guest of `consumers` (those on record),
-    and what a process maps. Without `slice_mib` nobody knows whose a dax device is: those that are memory of this host
-    must not look free.
+    and what a process maps. Without `slice_mib` nobody knows whose a dax device is: those that are memory of this host,
+    or of a process, must not look free.
     """
     by_index = slices.by_index(slice_mib and slice_mib * MIB)
     if slice_mib is None:
-        by_index = {index: item for index, item in by_index.items() if slices.is_online(item)}
+        by_index = {index: item for index, item in by_index.items() if slices.is_online(item) or _is_mapped(item)}
     groups: dict[str, list[int]] = {}
     for index in sorted(by_index.keys() - set(recorded)):
         groups.setdefault(tag(index), []).append(index)

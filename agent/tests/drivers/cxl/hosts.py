@@ -47,8 +47,13 @@ class Host:
         self._table, self._patch = table, patch
         self.steps: list[str] = []
 
-    def agent(self, *, kill_at: int | str | None = None, zero: bool = False, backing: str = DEVDAX) -> Any:
-        """Start an agent, to be killed at a step, by number or name; its steps are counted from here."""
+    def agent(
+        self, *, kill_at: int | str | None = None, zero: bool = False, backing: str = DEVDAX, table: bool = True
+    ) -> Any:
+        """Start an agent, to be killed at a step, by number or name; its steps are counted from here.
+
+        `table`: it sees the permission table.
+        """
         self.steps = []
 
         def step(name: str) -> None:
@@ -61,7 +66,7 @@ class Host:
             host=self.name,
             state_dir=self.state,
             pools={CXL_SERIAL: SERIAL},
-            permission_tables=[str(self._table)],
+            permission_tables=[str(self._table)] if table else [],
             settings=Settings(zero_on_host=zero, backing=backing),
             sysfs=self.kernel,
             step=step,

@@ -289,3 +289,15 @@ def test_caches_that_are_not_written_back_let_nothing_go(move: Move, monkeypatch
     with pytest.raises(DeviceFailed, match="not written back"):
         here.detach("own")
     assert [item.allocation_uuid for item in here.attached()] == ["own"]
+
+
+def test_slices_that_somebody_maps_do_not_look_free_without_a_table(move: Move) -> None:
+    """The state folder was lost, and the device guards itself: nobody tells whose they are."""
+    grant = move.rack.harness().grant("host1", Extent(0, 1), tag="lost")
+    [backing] = move.source.agent(table=False).attach(grant)
+    for record in move.source.state.rglob("*.json"):
+        record.unlink()
+    assert move.source.agent(table=False).attached() == ()
+    move.source.kernel.guests["of nobody's record"] = backing.path
+    [found] = move.source.agent(table=False).attached()
+    assert (found.extents, found.in_use, found.backing) == ((Extent(0, 1),), True, "devdax")
