@@ -74,7 +74,8 @@ class AgentEndpoint:
         `request`: the fields of AssignRequest but `host`, which is this one; a source since 1.19. `backings`: the kinds
         that the caller knows, since 1.21; raises HostUnusable where it would get another.
         """
-        wanted = assign_request(host=self._host, **request)
+        asked = assign_request(host=self._host, **request)
+        wanted = replace(asked, write_back=bool(asked.source) and self._pools.needs_write_back(asked.pool_uuid))
         self._pools.check_known(wanted.pool_uuid, backings)
         with self._consumers.holding(wanted.consumer_uuid):
             return self._attach_flow.attach(self._operations.attach(operation_id, wanted)).to_wire()
@@ -138,12 +139,17 @@ class AgentEndpoint:
 
     @answered
     def take_up(self, _context: Any, *, consumer_uuid: str) -> bool:
-        """Return whether a guest that came with its slices may run here (1.21); raises NotFound, DeviceFailed."""
+        """Return whether a guest that came with its slices may run here (1.21).
+
+        The device is asked, and then the ledger, which knows whether the slices have all that the guest wrote. Raises
+        NotFound, DeviceFailed, and Conflict when they have not.
+        """
         with self._consumers.holding(consumer_uuid):
             mine = self._pools.held_by(consumer_uuid)
             if not mine:
                 raise NotFound(f"host {self._host} has no slices of server {consumer_uuid}; it may not run here")
-            return all([self._pools.take_up(item.allocation_uuid) for item in mine])
+            tags = [item.allocation_uuid for item in mine]
+            return all([self._pools.take_up(tag) and self._attach_flow.taken_up(tag) for tag in tags])
 
     @answered
     def offline(

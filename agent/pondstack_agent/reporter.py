@@ -62,7 +62,9 @@ class Reporter:
             sequence = self._sequence.next()
             # In this order: what goes offline between the two looks is in the second and is struck from the first.
             attached = self._pools.attached()
+            # What is written back is, for good; it is told of what this report lists.
             released, not_zero = self._releases.pending(), self._releases.not_zero()
+            written_back = tuple(uuid for uuid in self._releases.written_back() if uuid in released)
             return Report(
                 host=self._host,
                 sequence=sequence,
@@ -72,6 +74,7 @@ class Reporter:
                 attached=tuple(item for item in attached if item.allocation_uuid not in released),
                 released=released,
                 not_zero=not_zero,
+                written_back=written_back,
                 zeroing=self._pools.zeroing(),
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),

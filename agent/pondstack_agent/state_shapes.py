@@ -148,6 +148,7 @@ _REQUEST = Fields(
         "user_id": _OWNER,
         "shape": Nullable(Items(Whole(1, MOST_SLICES), most=MOST_SLICES)),
         "source": _ID,
+        "write_back": Flag(),
         **_PURPOSE,
     },
 )
@@ -340,7 +341,7 @@ SHAPES: Mapping[str, RecordShape | Mapping[str, RecordShape]] = {
     "releases": RecordShape(
         Fields(
             {"state": OneOf(("releasing", "released", "settled")), "at": _AT},
-            {"not_zero": Items(_SLICE, most=MOST_SLICES)},
+            {"not_zero": Items(_SLICE, most=MOST_SLICES), "boot": Text(255), "written_back": Flag()},
         )
     ),
     "remote": RecordShape(_CONSUMER, _by("consumer_uuid")),

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from pondstack.domain.errors import StaleEpoch, Unavailable
+from pondstack_agent.pool import build
 from pondstack_agent.qemu.attachment_lock import hold
 from tests.fixtures.rpc_call import call
 
@@ -48,10 +49,39 @@ def test_what_is_released_is_not_attached(rig, monkeypatch) -> None:
     assert len(report.released) == 1
 
 
-def test_releases_are_repeated_until_the_controller_forgets(rig) -> None:
-    def keep(*_, **__):
-        raise Unavailable("no answer")
+def keep(*_, **__):
+    raise Unavailable("no answer")
 
+
+def test_what_ended_in_the_boot_it_began_in_is_written_back(rig) -> None:
+    allocation = rig.attach("op1").allocation_uuid
+    rig.controller.before["release"] = [keep]
+    rig.detach("op2")
+    rig.restart()
+    report = rig.agent.reporter.report()
+    assert (report.released, report.written_back) == ((allocation,), (allocation,))
+
+
+def test_what_cpu_caches_had_at_a_restart_is_not(rig, monkeypatch, tmp_path) -> None:
+    """Whether the release had come as far as that nobody knows."""
+    allocation = rig.attach("op1").allocation_uuid
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rig.agent.reporter._pools, "detach", killed)
+    with pytest.raises(KeyboardInterrupt):
+        rig.detach("op2")
+    boot = tmp_path / "boot_id"
+    boot.write_text("another")
+    monkeypatch.setattr(build, "BOOT_ID", boot)
+    rig.controller.before["release"] = [keep]
+    rig.restart()
+    report = rig.agent.reporter.report()
+    assert (report.released, report.written_back) == ((allocation,), ())
+
+
+def test_releases_are_repeated_until_the_controller_forgets(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
     rig.controller.before["release"] = [keep]
     rig.detach("op2")

@@ -6,7 +6,9 @@ Its owner stays the one whose guest may write. Whichever of the two lets go firs
 one transaction: the owner after the guest has moved, or when its host is fenced; the heir when the move failed.
 
 An allocation of pool memory in use gets an heir likewise. Its slices stay its own until its host has let go of them, or
-the device has confirmed that it keeps that host out; then they are the heir's, as they are.
+the device has confirmed that it keeps that host out; then they are the heir's, as they are. An heir that reads past the
+CPU caches of that host has all of it only where that host has written them back: else the slices are the heir's, but
+set aside, and the guest that came with them never runs.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -44,21 +46,25 @@ def inherits(item: Buffer) -> Sequence[SliceEvent]:
     return (*taken, SliceEvent.RELEASE) if item.leaving else taken
 
 
-def passed_on(items: Iterable[Slice], *, acknowledged: bool) -> list[Fate]:
+def passed_on(items: Iterable[Slice], *, acknowledged: bool, whole: bool) -> list[Fate]:
     """Return what becomes of slices whose owner does not hold them any more and has an heir.
 
-    `acknowledged`: the heir's host has them online. Those of a device that failed stay aside, as the heir's.
+    `acknowledged`: the heir's host has them online. `whole`: all that the guest wrote is in them; else they are set
+    aside, as the heir's. So are those of a device that failed.
     """
     taken: dict[SliceState, list[Slice]] = {}
-    aside: dict[tuple[str, int | None], list[Slice]] = {}
+    aside: dict[tuple[str, Cause, int | None], list[Slice]] = {}
     for item in items:
-        if item.cause is Cause.DEVICE_FAILED:
-            aside.setdefault((item.reason, item.failure), []).append(item)
-        else:
+        if whole and item.cause is not Cause.DEVICE_FAILED:
             taken.setdefault(item.state, []).append(item)
+        elif item.cause is not None:
+            aside.setdefault((item.reason, item.cause, item.failure), []).append(item)
+        else:
+            lost = Cause.AGENT_LOST.reason(f"host {item.host} let go of it and had not written its CPU caches back")
+            aside.setdefault((lost, Cause.AGENT_LOST, None), []).append(item)
     events = (SliceEvent.HAND_OVER, SliceEvent.ACKNOWLEDGE) if acknowledged else (SliceEvent.HAND_OVER,)
     stay = (SliceEvent.HAND_OVER, SliceEvent.QUARANTINE)
     return [
         *(Fate(events, tuple(taken[state])) for state in sorted(taken)),
-        *(Fate(stay, tuple(mine), reason, Cause.DEVICE_FAILED, failure) for (reason, failure), mine in aside.items()),
+        *(Fate(stay, tuple(mine), *why) for why, mine in aside.items()),
     ]

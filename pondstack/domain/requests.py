@@ -17,7 +17,8 @@ class AssignRequest:
 
     `shape`: slices per extent that the answer must have (a live migration's destination); None lets the allocator
     choose. `purpose`: of a host slice, what the host itself wants it for (pondstack.domain.host_slices). `source`: the
-    host that the consumer moves from, whose slices are handed over where they can be.
+    host that the consumer moves from, whose slices are handed over where they can be. `write_back`: `host` reads them
+    past that host's CPU caches, which have to be written back first (pondstack.domain.inheritance).
     """
 
     consumer_uuid: str
@@ -30,18 +31,21 @@ class AssignRequest:
     shape: tuple[int, ...] | None = None
     purpose: Purpose = Purpose.GUEST
     source: str = ""
+    write_back: bool = False
 
     def fields(self) -> dict[str, Any]:
         """Return what it says, by field.
 
-        A guest's has no purpose, and one that does not move no source: the former release knows neither, nor do
-        operations that it has on record.
+        A guest's has no purpose, one that does not move no source, and one without caches of another host no
+        write-back: the former release knows none of them, nor do operations that it has on record.
         """
         found = {**asdict(self), "purpose": str(self.purpose)}
         if self.purpose is Purpose.GUEST:
             del found["purpose"]
         if not self.source:
             del found["source"]
+        if not self.write_back:
+            del found["write_back"]
         return found
 
 

@@ -33,13 +33,19 @@ def handed_over(store: Store, tx: Transaction, request: AssignRequest, wanted: i
     return None
 
 
-def pass_on(store: Store, tx: Transaction, heir_uuid: str, items: Sequence[Slice], *, epoch: int) -> Moves:
-    """Have slices become an heir's, since their owner has let go of them, or is kept out of them."""
+def pass_on(
+    store: Store, tx: Transaction, heir_uuid: str, items: Sequence[Slice], *, epoch: int, written_back: bool
+) -> Moves:
+    """Have slices become an heir's, since their owner has let go of them, or is kept out of them.
+
+    `written_back`: the owner's host has written its CPU caches back. An heir that needs that gets them set aside else.
+    """
     heir = store.allocations.get(tx, heir_uuid)
     assert heir is not None, f"there is no allocation {heir_uuid} that could inherit"
     target = {"host": heir.host, "allocation_uuid": heir.uuid}
     moves: Moves = []
-    for fate in passed_on(items, acknowledged=heir.acknowledged):
+    whole = written_back or not heir.write_back
+    for fate in passed_on(items, acknowledged=heir.acknowledged, whole=whole):
         why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
         moves += move(store.slices.swap, tx, fate.items, *fate.events, epoch=epoch, **target, **why)
     return moves

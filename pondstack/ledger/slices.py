@@ -140,13 +140,14 @@ class Slices:
         *,
         unacknowledged: bool = False,
         not_zero: Collection[int] = (),
+        written_back: bool = False,
     ) -> str | None:
         """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
 
         The caller has the host's own answer for that (pondstack.controller.reconcile.intake): nothing else is evidence.
 
         `unacknowledged`: nothing changes unless the host has acknowledged none of it. `not_zero`: what the host found
-        to have somebody's bytes loses its owner and is QUARANTINED.
+        to have somebody's bytes loses its owner and is QUARANTINED. `written_back`: it wrote its CPU caches back.
 
         Slices of a device that failed lose their owner and stay QUARANTINED: an audit sets them free. Those that are
         being handed over become the heir's, as they are; what was to be the allocation's stays its owner's.
@@ -163,7 +164,7 @@ class Slices:
             if unacknowledged and entry is not None and entry.acknowledged:
                 owner = None
             unclaimed = self._store.allocations.unclaimed_seconds(tx, allocation_uuid)
-            moves = self._let_go(tx, mine, entry.heir if entry else None, not_zero)
+            moves = self._let_go(tx, mine, entry.heir if entry else None, not_zero, written_back)
             refused = disinherit(self._store, tx, [owner] if owner else [])
             self._store.allocations.drop_empty(tx, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
@@ -174,10 +175,18 @@ class Slices:
         pool_uuid: str | None = self._transactions.once(operation_id, "release", arguments, work)["pool_uuid"]
         return pool_uuid
 
-    def _let_go(self, tx: Transaction, mine: Sequence[Slice], heir: str | None, not_zero: Collection[int]) -> Moves:
+    def _let_go(
+        self,
+        tx: Transaction,
+        mine: Sequence[Slice],
+        heir: str | None,
+        not_zero: Collection[int],
+        written_back: bool,
+    ) -> Moves:
         """Take slices from an owner that does not hold them any more."""
         if heir is not None:
-            return pass_on(self._store, tx, heir, mine, epoch=self._transactions.epoch)
+            epoch = self._transactions.epoch
+            return pass_on(self._store, tx, heir, mine, epoch=epoch, written_back=written_back)
         moves: Moves = []
         for fate in fates(mine, not_zero):
             why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
@@ -206,6 +215,26 @@ class Slices:
             return {uuid: host for uuid, host in found.items() if host is not None}
 
         return (self._transactions.write if fenced else self._transactions.read)(read)
+
+    def taken_up(self, allocation_uuid: str, host: str) -> bool:
+        """Return whether all slices of an allocation are ONLINE for it, as a write, under this epoch.
+
+        False while an heir's are its former host's. Raises NotFound when it was released meanwhile, Conflict when it is
+        another host's, or when slices were set aside: what its guest wrote may not be in them.
+        """
+
+        def look(tx: Transaction) -> bool:
+            entry, owner = self._store.allocations.with_owner(tx, allocation_uuid)
+            if not self._belongs(tx, allocation_uuid, host) or entry is None:
+                raise NotFound(f"there is no allocation {allocation_uuid}; it was released, attach again")
+            mine = self._store.slices.of_allocation(tx, allocation_uuid)
+            quarantined = [item for item in mine if item.state is SliceState.QUARANTINED]
+            aside = [item for item in quarantined if item.cause is not Cause.AGENT_DOWN]  # that one may come back
+            if aside:
+                raise Conflict(f"{aside[0].name} of allocation {allocation_uuid} is set aside: {aside[0].reason}")
+            return owner is None and bool(mine) and all(item.state is SliceState.ONLINE for item in mine)
+
+        return self._transactions.write(look)
 
     # What the controller itself does
 
@@ -273,7 +302,8 @@ class Slices:
     def audit(self, pool_uuid: str, indexes: Iterable[int], reason: str) -> int:
         """QUARANTINED becomes SANITIZING: it was proved that no host holds the slice. Returns how many.
 
-        What is being handed over becomes the heir's instead: it was proved of its owner's host only.
+        What is being handed over becomes the heir's instead: it was proved of its owner's host only, and nothing of
+        that host's CPU caches.
         """
         wanted = sorted(indexes)
 
@@ -287,7 +317,8 @@ class Slices:
             )
             for uuid, heir in heirs.items():
                 mine = [item for item in found if item.allocation_uuid == uuid]
-                moves += pass_on(self._store, tx, heir, mine, epoch=self._transactions.epoch)
+                epoch = self._transactions.epoch
+                moves += pass_on(self._store, tx, heir, mine, epoch=epoch, written_back=False)
             self._store.allocations.drop_empty(tx, owners)
             return found, moves
 

@@ -64,13 +64,17 @@ class HostEntry:
 
 @dataclass(frozen=True, slots=True)
 class AllocationEntry:
-    """What the rules need of an allocation's row. `acknowledged`: its host had it online once."""
+    """What the rules need of an allocation's row. `acknowledged`: its host had it online once.
+
+    `write_back`: of an heir, as in AssignRequest.
+    """
 
     uuid: str
     host: str
     extents: tuple[Extent, ...]
     acknowledged: bool
     heir: str | None = None
+    write_back: bool = False
 
 
 class Reach(NamedTuple):

@@ -84,7 +84,7 @@ class AgentAPI(
         """Return whether a guest that came to `host`, paused, with slices of its former host may run there.
 
         False until the device says that they are this host's alone. Then its CPU caches hold nothing of before. Raises
-        NotFound, DeviceFailed.
+        NotFound, DeviceFailed, and Conflict when what the guest wrote on its former host is lost.
         """
         return bool(self._call(host, "take_up", version=TAKE_UP_VERSION, consumer_uuid=consumer_uuid))
 

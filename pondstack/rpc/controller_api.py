@@ -43,6 +43,8 @@ MODELS_VERSION = "1.11"
 """The version that promote_model() and rollback_model() came with."""
 HAND_OVER_VERSION = "1.22"
 """The version since which assign() takes the host that a consumer moves from."""
+TAKE_UP_VERSION = "1.23"
+"""The version that take_up() came with, and assign() for a host with CPU caches apart from the source's."""
 PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
@@ -89,16 +91,25 @@ class ControllerAPI(
         if not request.source:
             return Grant.from_wire(self._call("assign", **asked))
         try:
-            return Grant.from_wire(self._call_since(HAND_OVER_VERSION, "assign", **asked))
+            since = TAKE_UP_VERSION if request.write_back else HAND_OVER_VERSION
+            return Grant.from_wire(self._call_since(since, "assign", **asked))
         except oslo_messaging.MessagingException as error:
             if not does_not_know(error):
                 raise
-        anew = to_arguments(replace(request, source=""))
+        anew = to_arguments(replace(request, source="", write_back=False))
         return Grant.from_wire(self._call("assign", operation_id=operation_id, **anew))
 
     def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined the slices of an allocation: ASSIGNING becomes ONLINE."""
         self._call("acknowledge", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
+
+    def take_up(self, *, allocation_uuid: str, host: str) -> bool:
+        """Return whether what was handed over to a host is its own, ONLINE, with all that its guest wrote.
+
+        False while it is its former host's. Raises NotFound when it was released, Conflict when it was set aside: its
+        former host was fenced, or restarted, before it had written its CPU caches back.
+        """
+        return bool(self._call_since(TAKE_UP_VERSION, "take_up", allocation_uuid=allocation_uuid, host=host))
 
     def release(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has offlined the slices (Pond 4.2: Release_capacity): the leader asks it, and they are sanitised.

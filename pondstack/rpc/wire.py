@@ -137,12 +137,14 @@ class Report(Wire):
     """What it borrows, as agent.get_borrowing answers it. None: it takes no part."""
     hands_over: tuple[str, ...] = ()
     """Pools whose slices it takes over with their content, and of whose devices it reads heirs."""
+    written_back: tuple[str, ...] = ()
+    """Of `released`, those of which its CPU caches hold nothing that is not in memory."""
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:
         if key == "attached":
             return tuple(Attached.from_wire(item) for item in value)
-        return tuple(value) if key in {"pools", "released", "hands_over"} else value
+        return tuple(value) if key in {"pools", "released", "hands_over", "written_back"} else value
 
 
 @dataclass(frozen=True, slots=True)

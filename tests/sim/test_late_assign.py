@@ -4,6 +4,7 @@ The next leader could not let the host in again, and took back what a guest was 
 """
 
 from collections.abc import Collection
+from typing import Any
 from unittest import mock
 
 from pondstack.ledger.slices import Slices
@@ -35,9 +36,9 @@ def test_a_late_assign_takes_nothing_from_a_running_guest() -> None:
 def test_without_the_mending_it_still_does() -> None:
     plain = Slices.release
 
-    def release(self: Slices, *arguments: str, unacknowledged: bool, not_zero: Collection[int]) -> str | None:
+    def release(self: Slices, *arguments: str, unacknowledged: bool, not_zero: Collection[int], **more: Any) -> Any:
         del unacknowledged
-        return plain(self, *arguments, not_zero=not_zero)
+        return plain(self, *arguments, not_zero=not_zero, **more)
 
     with mock.patch.object(Slices, "release", release):
         assert run(LATE_ASSIGN).code == "running_memory_freed"

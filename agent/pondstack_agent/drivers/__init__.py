@@ -6,6 +6,7 @@ from typing import Any
 from oslo_config import cfg
 from stevedore.named import NamedExtensionManager
 
+from pondstack.domain.backing import DEVDAX
 from pondstack.domain.errors import HostUnusable, NotFound
 from pondstack.domain.zeroing import refusal
 from pondstack.rpc.wire import Attached, Backing, Grant
@@ -72,6 +73,10 @@ class HostPools:
                     f"slices of pool {pool_uuid} are {driver.backing} here, which the nova-compute that asks for them "
                     "does not know; upgrade it, or set [cxl] backing = kmem"
                 )
+
+    def needs_write_back(self, pool_uuid: str) -> bool:
+        """Tell whether guests of this host read a pool past the CPU caches of other hosts."""
+        return any(pool_uuid in driver.pools() and driver.backing == DEVDAX for driver in self._drivers)
 
     @property
     def nodes(self) -> bool:

@@ -66,6 +66,10 @@ class AttachFlow:
             operation = self._assign(operation)
         return self._online(operation)
 
+    def taken_up(self, allocation_uuid: str) -> bool:
+        """Return whether the ledger has an allocation, whole, as this host's; raises NotFound, Conflict."""
+        return self._controller.take_up(allocation_uuid=allocation_uuid, host=self._host)
+
     def undo(self, operation: Operation) -> None:
         """Give back what an unfinished operation may have got; raises Unavailable, InUse: try again later."""
         if operation.grant is None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pondstack_agent.context import AgentContext
+from pondstack_agent.host.boot import BOOT_ID
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.misplaced.pages import MisplacedPages
 from pondstack_agent.mitigation.mitigations import Mitigations
@@ -34,6 +35,7 @@ def build_pool(context: AgentContext) -> PoolMemory:
         controller=context.controller,
         executor=context.executor,
         clock=context.clock,
+        boot=BOOT_ID.read_text().strip(),
     )
     attach_flow = AttachFlow(
         host=context.host,

@@ -3,6 +3,9 @@
 A record per allocation: RELEASING (about to go offline) -> RELEASED (offline; the controller may not know) -> SETTLED
 (it knows; kept for a while so that a late grant of the same allocation is refused). With a driver that needs long, an
 allocation goes offline in the background; nobody can map it meanwhile.
+
+One that went offline in the boot in which that began has nothing in this host's CPU caches: its driver wrote them back
+first. What they had at a restart is lost.
 """
 
 import threading
@@ -37,13 +40,16 @@ class Releases:
         controller: ControllerAPI,
         executor: Executor,
         clock: Callable[[], float],
+        boot: str,
     ) -> None:
+        """`boot`: which one this is (pondstack_agent.host.boot)."""
         self._host = host
         self._records = records
         self._pools = pools
         self._controller = controller
         self._executor = executor
         self._clock = clock
+        self._boot = boot
         self._lock = threading.Lock()
         self._finishing: set[str] = set()
 
@@ -91,6 +97,11 @@ class Releases:
         """Return which slices of pending releases had somebody's bytes before their first use."""
         told = {key: self._records.get(key) or {} for key in self.pending()}
         return {key: list(record["not_zero"]) for key, record in told.items() if record.get("not_zero")}
+
+    def written_back(self) -> tuple[str, ...]:
+        """Return the pending releases of which this host's CPU caches had nothing that was not in memory."""
+        told = {key: self._records.get(key) or {} for key in self.pending()}
+        return tuple(key for key, record in told.items() if record.get("written_back"))
 
     def notify(self, allocation_uuid: str) -> None:
         """Notify the controller; each heartbeat repeats what it does not take now.
@@ -193,7 +204,10 @@ class Releases:
     def _put(self, allocation_uuid: str, state: str, not_zero: Sequence[int] = ()) -> None:
         before = self._records.get(allocation_uuid) or {}
         told = list(not_zero) or before.get("not_zero", [])
-        self._records.put(allocation_uuid, {"state": state, "at": self._clock(), "not_zero": told})
+        boot = before.get("boot", "" if before else self._boot)  # of a former release: nobody knows
+        written = before.get("written_back", False) or (state == RELEASED and boot == self._boot)
+        record = {"state": state, "at": self._clock(), "not_zero": told, "boot": boot, "written_back": written}
+        self._records.put(allocation_uuid, record)
 
 
 def _unfinished(record: Mapping[str, Any] | None) -> bool:

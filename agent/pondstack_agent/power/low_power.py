@@ -14,13 +14,13 @@ from oslo_log import log
 
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.power import LOW_POWER_S0
+from pondstack_agent.host.boot import BOOT_ID
 from pondstack_agent.power.base import PowerDriver, Setting, change, put_back, read
 from pondstack_agent.power.cgroups import FREEZE, freezable, is_frozen
 
 LOG = log.getLogger(__name__)
 
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 FREEZE_SECONDS = 30.0
 """So long the processes of a group may take to stand still: one that waits for a disk does not at once."""
 _PAUSE_SECONDS = 0.05

@@ -99,6 +99,30 @@ def test_a_guest_may_run_once_the_device_says_that_its_slices_are_this_hosts_alo
         call(rig.agent.endpoint.take_up, consumer_uuid="vm2")
 
 
+def test_no_guest_runs_that_the_ledger_says_is_lost(rig, elsewhere, device):
+    """Its source was fenced: the device lets this host in alone, and what its CPU caches had is not in memory."""
+    rig.attach("op1", source="host0")
+    device.revoke([0, 1], tag=elsewhere, epoch=1)
+
+    def lost(**_arguments):
+        raise Conflict("it is set aside: host_fenced: it burns")
+
+    rig.controller.before["take_up"] = [lost]
+    with pytest.raises(Conflict, match="it burns"):
+        call(rig.agent.endpoint.take_up, consumer_uuid="vm1")
+
+
+@pytest.mark.parametrize(("backing", "told"), [("file", False), ("devdax", True)])
+def test_the_ledger_is_told_who_reads_past_caches(rig, elsewhere, monkeypatch, backing, told):
+    assert elsewhere
+    monkeypatch.setattr(EmulatedHostPool, "backing", backing)
+    wanted = {"consumer_uuid": "vm1", "pool_uuid": rig.pool, "pool_mib": 2, "guest_mib": 16}
+    call(rig.agent.endpoint.attach, operation_id="op1", backings=[backing], source="host0", **wanted)
+    assert rig.controller.operations["op1"][0].write_back is told
+    rig.restart()
+    call(rig.agent.endpoint.attach, operation_id="op1", backings=[backing], source="host0", **wanted)
+
+
 def test_a_caller_that_does_not_know_what_it_would_get_gets_nothing(rig, monkeypatch):
     """It would give the guest memory of the host, which nobody has claimed."""
     wanted = {"consumer_uuid": "vm1", "pool_uuid": rig.pool, "pool_mib": 2, "guest_mib": 16}

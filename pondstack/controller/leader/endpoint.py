@@ -72,7 +72,7 @@ class LeaderEndpoint:
         """Take free slices and let the host in at the device; a repetition gets the same grant.
 
         `request`: the fields of AssignRequest. With a source (since 1.22) what the consumer has there is handed over
-        where that may be: the grant says so.
+        where that may be: the grant says so. `write_back` came with 1.23.
         """
         wanted = assign_request(**request)
         host, pool_uuid = wanted.host, wanted.pool_uuid
@@ -113,6 +113,11 @@ class LeaderEndpoint:
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """Note that the host has onlined an allocation."""
         self._ledger.slices.acknowledge(operation_id, allocation_uuid, host)
+
+    @gated
+    def take_up(self, _context: Any, *, allocation_uuid: str, host: str) -> bool:
+        """Return whether what was handed over is its host's alone, and whole (since 1.23)."""
+        return self._ledger.slices.taken_up(allocation_uuid, host)
 
     @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:

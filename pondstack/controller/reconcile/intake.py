@@ -100,7 +100,9 @@ class ReportIntake:
             if uuid not in online:
                 # One operation per release, however often it is told.
                 own = str(uuid5(NAMESPACE_OID, f"pondstack release {host} {uuid}"))
-                self._release(operations.get(uuid, own), uuid, host, not_zero=report.not_zero.get(uuid, ()))
+                operation, written_back = operations.get(uuid, own), uuid in report.written_back
+                not_zero = report.not_zero.get(uuid, ())
+                self._release(operation, uuid, host, not_zero=not_zero, written_back=written_back)
                 settled.add(uuid)
         return receipt, settled
 
@@ -156,12 +158,18 @@ class ReportIntake:
         *,
         unacknowledged: bool = False,
         not_zero: Collection[int] = (),
+        written_back: bool = False,
     ) -> None:
         """Write down that a host holds an allocation no more; its slices are sanitised in the background."""
         if not_zero:
             LOG.error("Host %s found slices %s of allocation %s not zero", host, sorted(not_zero), allocation_uuid)
         pool_uuid = self._ledger.slices.release(
-            operation_id, allocation_uuid, host, unacknowledged=unacknowledged, not_zero=not_zero
+            operation_id,
+            allocation_uuid,
+            host,
+            unacknowledged=unacknowledged,
+            not_zero=not_zero,
+            written_back=written_back,
         )
         if pool_uuid is not None:
             self._sanitize()

@@ -105,7 +105,8 @@ class HostPoolRow(Base):
 class AllocationRow(Base):
     """Pool memory of one consumer on one host; gone when its host confirmed the release.
 
-    `heir`: the allocation of another host that its slices are being handed over to.
+    `heir`: the allocation of another host that its slices are being handed over to. `write_back`: of such an heir, it
+    is to get them only after that host has written its CPU caches back; a former release leaves it NULL.
     """
 
     __tablename__ = "allocations"
@@ -124,6 +125,7 @@ class AllocationRow(Base):
     unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
     purpose: Mapped[str] = mapped_column(String(16), default="guest", server_default="guest")
     heir: Mapped[str | None] = mapped_column(UUID)
+    write_back: Mapped[bool | None] = mapped_column(Boolean)
     __table_args__ = (
         Index("ix_allocations_consumer", "consumer_uuid"),
         Index("ix_allocations_host", "host"),

@@ -77,11 +77,12 @@ def set_heir(session: Session, uuid: str, heir: str | None) -> None:
 
 
 def _found(session: Session, *conditions: ColumnElement[bool]) -> list[AllocationEntry]:
-    columns = (AllocationRow.uuid, AllocationRow.host, AllocationRow.extents, AllocationRow.generation)
-    query = select(*columns, AllocationRow.heir).where(*conditions).order_by(AllocationRow.uuid)
+    row = AllocationRow
+    columns = (row.uuid, row.host, row.extents, row.generation, row.heir, row.write_back)
+    query = select(*columns).where(*conditions).order_by(row.uuid)
     return [
-        AllocationEntry(uuid, host, tuple(Extent(**item) for item in extents), generation > 0, heir)
-        for uuid, host, extents, generation, heir in session.execute(query)
+        AllocationEntry(uuid, host, tuple(Extent(**item) for item in extents), generation > 0, heir, bool(write_back))
+        for uuid, host, extents, generation, heir, write_back in session.execute(query)
     ]
 
 

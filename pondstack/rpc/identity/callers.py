@@ -58,6 +58,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         # Agents, for their own hosts
         "assign": HOST,
         "acknowledge": HOST,
+        "take_up": HOST,
         "release": HOST,
         "heartbeat": Callers({Role.AGENT: "report.host"}),
         "telemetry": HOST,

@@ -56,6 +56,7 @@ def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
     requests = {
         "assign": {"operation_id": "o", "consumer_uuid": "c", "host": "h", "pool_uuid": "p", "pool_mib": 1},
         "acknowledge": {"operation_id": "o", "allocation_uuid": "a", "host": "h"},
+        "take_up": {"allocation_uuid": "a", "host": "h"},
         "release": {"operation_id": "o", "allocation_uuid": "a", "host": "h"},
         "heartbeat": {"report": {}},
         "telemetry": {"host": "h", "samples": []},

@@ -22,10 +22,10 @@ def start(ledger):
     return uuid
 
 
-def move(ledger, *, acknowledged=True):
+def move(ledger, *, acknowledged=True, write_back=False):
     """Have it begin to move to h2; returns both allocations."""
     owner = start(ledger)
-    answer = ledger.slices.assign("op-2", AT_H2, hands_over=True)
+    answer = ledger.slices.assign("op-2", replace(AT_H2, write_back=write_back), hands_over=True)
     assert answer["handed"]
     if acknowledged:
         ledger.slices.acknowledge("op-2", answer["allocation_uuid"], "h2")
@@ -195,3 +195,56 @@ def test_a_guest_moves_on_with_what_it_inherited(ledger, reader):
     ledger.slices.acknowledge("op-4", back["allocation_uuid"], "h1")
     ledger.slices.release("op-5", heir, "h2")
     assert owners(reader) == [("online", "h1", back["allocation_uuid"])] * 2
+
+
+def causes(reader):
+    return {item.cause for item in reader.slices(POOL) if item.state == "quarantined"}
+
+
+def test_slices_whose_source_wrote_its_caches_back_are_taken_up(ledger, reader):
+    owner, heir = move(ledger, write_back=True)
+    assert not ledger.slices.taken_up(heir, "h2"), "they are the source's"
+    ledger.slices.release("op-3", owner, "h1", written_back=True)
+    assert owners(reader) == [("online", "h2", heir)] * 2
+    assert ledger.slices.taken_up(heir, "h2")
+    with pytest.raises(errors.Conflict, match="belongs to host h2"):
+        ledger.slices.taken_up(heir, "h1")
+
+
+def test_what_a_source_had_in_its_caches_at_a_restart_is_lost(ledger, reader):
+    """The slices are the heir's, so that nobody else gets them while it holds them; its guest may not run."""
+    owner, heir = move(ledger, write_back=True)
+    ledger.slices.release("op-3", owner, "h1")
+    assert (owners(reader), causes(reader)) == ([("quarantined", "h2", heir)] * 2, {Cause.AGENT_LOST})
+    with pytest.raises(errors.Conflict, match="set aside: agent_lost: host h1 let go of it and had not written"):
+        ledger.slices.taken_up(heir, "h2")
+    assert ledger.slices.reinstate(heir) == 0
+    ledger.slices.release("op-4", heir, "h2")
+    assert owners(reader) == [("sanitizing", None, None)] * 2, "the guest is started anew on others"
+    with pytest.raises(errors.NotFound, match="attach again"):
+        ledger.slices.taken_up(heir, "h2")
+
+
+@pytest.mark.parametrize("cause", [Cause.HOST_FENCED, Cause.AGENT_LOST])
+def test_a_source_that_wrote_nothing_back_leaves_slices_aside(ledger, reader, cause):
+    owner, heir = move(ledger, write_back=True)
+    if cause is Cause.HOST_FENCED:
+        ledger.failures.fence_host("h1", "it burns", force=True)
+    else:
+        ledger.slices.quarantine_allocation(owner, cause, "h1 does not list it")
+    assert not ledger.slices.taken_up(heir, "h2"), "nobody has said yet that h1 is kept out"
+    ledger.slices.audit(POOL, [0, 1], "h1 is out")
+    assert (owners(reader), causes(reader)) == ([("quarantined", "h2", heir)] * 2, {cause})
+    assert heirs(reader) == {heir: None}
+    with pytest.raises(errors.Conflict, match=f"set aside: {cause}"):
+        ledger.slices.taken_up(heir, "h2")
+
+
+def test_a_silent_heir_waits(ledger):
+    """It is reinstated once it is back; nothing of its guest is lost."""
+    owner, heir = move(ledger, write_back=True)
+    ledger.slices.release("op-3", owner, "h1", written_back=True)
+    ledger.slices.quarantine_allocation(heir, Cause.AGENT_DOWN, "h2 was silent")
+    assert not ledger.slices.taken_up(heir, "h2")
+    ledger.slices.reinstate(heir)
+    assert ledger.slices.taken_up(heir, "h2")

@@ -111,6 +111,11 @@ def test_a_source_is_sent_to_those_that_know_it() -> None:
     assert sent(Former(None).attach, "op1", moving) == sent(Former(None).attach, "op1", ASSIGN)
     since, _, arguments = sent(NewController.assign, NewController.__new__(NewController), "op1", moving)
     assert (since, arguments["source"]) == ("1.22", "h0")
+    apart = replace(moving, write_back=True)
+    since, _, arguments = sent(NewController.assign, NewController.__new__(NewController), "op1", apart)
+    assert (since, arguments["write_back"]) == ("1.23", True)
+    former = sent(FormerController.assign, FormerController.__new__(FormerController), "op1", apart)
+    assert former == sent(Controller.assign, Controller.__new__(Controller), "op1", ASSIGN)
     former = sent(FormerController.assign, FormerController.__new__(FormerController), "op1", moving)
     assert former == sent(Controller.assign, Controller.__new__(Controller), "op1", ASSIGN)
 

@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 _CXL = "agent/pondstack_agent/drivers/cxl"
 _HAND_OVER = "agent/tests/drivers/cxl/test_devdax_hand_over.py"
 _HEAD = "agent/tests/qemu/test_dax_device.py"
+_LEDGER = "pondstack/tests/ledger/test_slice_inheritance.py"
 _LEFT_OUT = "nova_plugins/tests/compute/remote/test_left_out.py"
 
 MUTANTS = (
@@ -160,5 +161,37 @@ MUTANTS = (
         "        if True:\n",
         (f"{_LEFT_OUT}::test_one_that_its_owner_has_paused_stays_so",),
         "a server that its owner has paused runs after a live migration",
+    ),
+    Mutant(
+        "a_fenced_sources_caches_do_not_matter",
+        "pondstack/ledger/slice_inheritance.py",
+        "    whole = written_back or not heir.write_back\n",
+        "    whole = True\n",
+        (f"{_LEDGER}::test_a_source_that_wrote_nothing_back_leaves_slices_aside[sqlite-host_fenced]",),
+        "a server runs on without what its fenced host had in its CPU caches",
+    ),
+    Mutant(
+        "a_restart_writes_caches_back",
+        "agent/pondstack_agent/pool/releases.py",
+        "(state == RELEASED and boot == self._boot)",
+        "(state == RELEASED)",
+        ("agent/tests/test_reporter.py::test_what_cpu_caches_had_at_a_restart_is_not",),
+        "a server runs on without what its host had in its CPU caches when it restarted",
+    ),
+    Mutant(
+        "what_is_handed_over_comes_back_after_a_restart",
+        "agent/pondstack_agent/drivers/cxl/driver.py",
+        "if grant.purpose == Purpose.GUEST and (heir := self.heir(tag)):",
+        "if grant.purpose != Purpose.GUEST and (heir := self.heir(tag)):",
+        (f"{_HAND_OVER}::test_a_source_that_restarts_as_it_hands_over_does_not_have_it_any_more",),
+        "a host that restarted writes caches back that have nothing any more, and the server runs on",
+    ),
+    Mutant(
+        "the_device_alone_is_asked",
+        "agent/pondstack_agent/endpoint.py",
+        "self._pools.take_up(tag) and self._attach_flow.taken_up(tag) for tag",
+        "self._pools.take_up(tag) for tag",
+        ("agent/tests/pool/test_hand_over.py::test_no_guest_runs_that_the_ledger_says_is_lost",),
+        "a server runs whose memory the ledger knows to be incomplete",
     ),
 )

@@ -13,8 +13,8 @@ MUTANTS = (
     Mutant(
         "slices_sanitised_at_the_sources_release",
         "pondstack/ledger/slices.py",
-        "        if heir is not None:\n            return pass_on(",
-        "        if heir is not None and False:\n            return pass_on(",
+        "        if heir is not None:\n            epoch = self",
+        "        if heir is not None and False:\n            epoch = self",
         (f"{_LEDGER}::test_the_switch_is_the_owners_release[sqlite]",),
         "the pool memory of a server that has moved is zeroed under it",
     ),

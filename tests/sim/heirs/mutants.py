@@ -23,7 +23,8 @@ mutant = lister(MUTANTS)
 def sanitised_at_the_sources_release() -> Iterator[None]:
     """What a guest's source lets go of is zeroed, though the guest goes on with it elsewhere."""
 
-    def pass_on(store: Any, tx: Any, _heir: str, items: Any, *, epoch: int) -> Any:
+    def pass_on(store: Any, tx: Any, _heir: str, items: Any, *, epoch: int, written_back: bool) -> Any:
+        del written_back
         return [
             done for fate in fates(items) for done in move(store.slices.swap, tx, fate.items, *fate.events, epoch=epoch)
         ]
@@ -92,9 +93,9 @@ def zeroed_where_it_comes() -> Iterator[None]:
 def acknowledged_as_assigned() -> Iterator[None]:
     """An heir that has acknowledged its slices is to do it again when they are its own."""
 
-    def passed(items: Iterable[Slice], *, acknowledged: bool) -> list[Fate]:
+    def passed(items: Iterable[Slice], *, acknowledged: bool, whole: bool) -> list[Fate]:
         del acknowledged
-        return passed_on(items, acknowledged=False)
+        return passed_on(items, acknowledged=False, whole=whole)
 
     with mock.patch.object(slice_inheritance, "passed_on", passed):
         yield

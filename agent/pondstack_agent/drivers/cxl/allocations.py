@@ -18,12 +18,12 @@ from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.cxl import vacated
 from pondstack_agent.drivers.cxl.dax import Step
 from pondstack_agent.drivers.grant_records import extents_in
+from pondstack_agent.host.boot import BOOT_ID
 from pondstack_agent.qemu.attachment_lock import unheld
 from pondstack_agent.records import Records
 
 ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
 BACKINGS = "backings"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Allocations:

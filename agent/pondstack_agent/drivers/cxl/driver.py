@@ -250,6 +250,8 @@ class CxlHostPool(HostPoolDriver):
     def _bring_back(self, grant: Grant, to_come: Collection[str]) -> None:
         tag = grant.allocation_uuid
         try:
+            if grant.purpose == Purpose.GUEST and (heir := self.heir(tag)):
+                raise Conflict(f"it was being handed over to {heir}, and what CPU caches had at the restart is lost")
             self._permissions.check(grant)
             # What is in it was written by the same consumer: it had been online for it.
             self._bring_online(self._memdev(grant.pool_uuid), grant, again=True, to_come=to_come)
