@@ -6,7 +6,7 @@ from typing import Any
 from oslo_config import cfg
 from stevedore.named import NamedExtensionManager
 
-from pondstack.domain.backing import DEVDAX
+from pondstack.domain.backing import DEVDAX, UNKNOWN
 from pondstack.domain.errors import HostUnusable, NotFound
 from pondstack.domain.zeroing import refusal
 from pondstack.rpc.wire import Attached, Backing, Grant
@@ -65,10 +65,11 @@ class HostPools:
     def check_known(self, pool_uuid: str, kinds: Collection[str]) -> None:
         """Raise HostUnusable where a guest's slices would be of a kind that its nova-compute does not know.
 
-        It would give the guest memory of the host instead, and nobody would have claimed it.
+        It would give the guest memory of the host instead, and nobody would have claimed it. A driver that does not say
+        what its slices are has one of the kinds that always were.
         """
         for driver in self._drivers:
-            if pool_uuid in driver.pools() and driver.backing not in kinds:
+            if pool_uuid in driver.pools() and driver.backing not in (*kinds, UNKNOWN):
                 raise HostUnusable(
                     f"slices of pool {pool_uuid} are {driver.backing} here, which the nova-compute that asks for them "
                     "does not know; upgrade it, or set [cxl] backing = kmem"

@@ -8,6 +8,7 @@ import pytest
 from agent.tests.conftest import Rig
 from pondstack.devices.base import Heir
 from pondstack.devices.emulated import EmulatedDevice
+from pondstack.domain.backing import UNKNOWN
 from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, NotFound
 from pondstack.domain.requests import AssignRequest
 from pondstack_agent.drivers.emulated import EmulatedHostPool
@@ -110,6 +111,11 @@ def test_no_guest_runs_that_the_ledger_says_is_lost(rig, elsewhere, device):
     rig.controller.before["take_up"] = [lost]
     with pytest.raises(Conflict, match="it burns"):
         call(rig.agent.endpoint.take_up, consumer_uuid="vm1")
+
+
+def test_a_driver_that_does_not_say_what_slices_are_serves_any_caller(rig, monkeypatch):
+    monkeypatch.setattr(EmulatedHostPool, "backing", UNKNOWN)
+    assert rig.attach("op1").pool_mib == 2
 
 
 @pytest.mark.parametrize(("backing", "told"), [("file", False), ("devdax", True)])
