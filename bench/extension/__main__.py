@@ -124,6 +124,7 @@ def applications(run: Run) -> list[Verdict]:
     for workload in chosen.workloads:
         print(f"\n{workload}: penalty over all local, which took {guest_tables.local_seconds(found, workload)} s")
         print(guest_tables.rows(found, workload))
+        print(f"\n{guest_tables.page_rows(found, workload)}")
         run.plot(
             f"table-2-{workload}", f"{workload} (guests are emulated)", SHARE, guest_tables.series(found, workload)
         )

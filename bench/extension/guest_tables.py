@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import statistics
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,6 +138,22 @@ def rows(found: Turns, workload: str) -> str:
     shares = list(dict.fromkeys(share for _, share in judged))
     lines = [[f"{share} %", *(str(judged[way, share]) for way in ways)] for share in shares]
     return table(("local memory", *ways), lines)
+
+
+def page_rows(found: Turns, workload: str) -> str:
+    """Return how many pages came from elsewhere in each cell, median of its turns: of swap, in the timed work alone.
+
+    Under the pager it is the faults since the workload before, so that those of filling the memory count.
+    """
+    ways = list(dict.fromkeys(way for way, _ in found if way != LOCAL))
+    shares = list(dict.fromkeys(share for way, share in found if way != LOCAL))
+    lines = [[f"{share} %", *(_pages(found[way, share], workload) for way in ways)] for share in shares]
+    return table(("pages that came", *ways), lines)
+
+
+def _pages(turns: Sequence[Mapping[str, Figure]], workload: str) -> str:
+    each = [turn[workload] for turn in turns]
+    return f"{statistics.median(figure.faults or figure.pages_in for figure in each):,.0f}"
 
 
 def series(found: Turns, workload: str) -> dict[str, dict[float, Penalty]]:

@@ -7,7 +7,7 @@ import pytest
 from bench.extension.__main__ import arguments_of
 from bench.extension.accessed_bit import PARAMETERS, faults, skewed
 from bench.extension.guest import Figure, figures
-from bench.extension.guest_tables import BARE, EXPLICIT, EXTENSION, LOCAL, Turns, rows, verdicts
+from bench.extension.guest_tables import BARE, EXPLICIT, EXTENSION, LOCAL, Turns, page_rows, rows, verdicts
 from bench.extension.micro import Turn
 from bench.extension.overcommit import Split
 from bench.extension.overcommit import rows as overcommit_rows
@@ -125,6 +125,15 @@ def test_table_2_has_a_row_for_each_share_and_a_column_for_each_way() -> None:
     assert rows(found, "micro").splitlines()[0].split("|")[1:-1][0].strip() == "local memory"
     assert [cell.strip() for cell in rows(found, "micro").splitlines()[2].split("|")[1:3]] == ["50 %", "10.0 %"]
     assert [verdict.held for verdict in verdicts(found, ["micro"])] == [True, False]
+
+
+def test_pages_are_faults_under_the_pager_and_swapped_in_elsewhere() -> None:
+    found: Turns = {
+        (LOCAL, 100): [turn(micro=1.0)],
+        (EXTENSION, 80): [{"micro": Figure(1.0, 0, 0, 30)}, {"micro": Figure(1.0, 0, 0, 50)}],
+        (EXPLICIT, 80): [{"micro": Figure(1.0, 7, 9)}],
+    }
+    assert [cell.strip() for cell in page_rows(found, "micro").splitlines()[2].split("|")[1:4]] == ["80 %", "40", "7"]
 
 
 def test_a_plot_shows_what_ended_in_all_rounds() -> None:
