@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,13 @@ class CxlRack:
         finally:
             started.write(close=True)
             started.wait()
+
+    def heir_of(self, own: Grant) -> Grant:
+        """Have the device let host2 in as the heir of host1; returns its grant, as the controller does for a move."""
+        heir = replace(own, allocation_uuid=f"heir-of-{own.allocation_uuid}", host="host2", handed=True)
+        owner = own.allocation_uuid
+        self.device.add_heir("host2", own.extents, tag=heir.allocation_uuid, owner=owner, epoch=1)
+        return heir
 
     def clean(self) -> None:
         """Bring hosts and device back to where they were: nothing attached, nothing granted, all zero."""

@@ -7,15 +7,18 @@ import pytest
 
 from agent.tests.drivers.test_contract import *  # noqa: F403 - the contract's tests, all of them
 from agent.tests.drivers.test_contract import SLICES, Harness
+from pondstack.domain.backing import DEVDAX, NODE
 from pondstack.domain.errors import DeviceFailed
 from pondstack.domain.model import Extent
 
 from .conftest import Hardware
 from .cxl_rack import CxlRack, cxl_rack
+from .figures import Figures
 
 pytestmark = pytest.mark.hardware
 SLICE_MIB = 128
 """One memory block of the hosts."""
+HOSTS = ("host1", "host2")
 
 
 def by_night(*steps: str) -> list[Any]:
@@ -27,7 +30,7 @@ def by_night(*steps: str) -> list[Any]:
 def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
     """Two hosts over one device."""
     folder = tmp_path_factory.mktemp("pool") / "device"
-    with cxl_rack(hardware, folder, ("host1", "host2"), SLICES, SLICE_MIB) as rack:
+    with cxl_rack(hardware, folder, HOSTS, SLICES, SLICE_MIB) as rack:
         yield rack
 
 
@@ -49,6 +52,38 @@ def test_a_host_zeroes_what_it_gives_back(rack: CxlRack, harness: Harness) -> No
     assert driver.detach("zeroed")
     assert not any(_slice(rack, 1))
     harness.take_back(grant, sanitize=False)
+
+
+def test_slices_change_their_host_with_what_is_in_them(rack: CxlRack, harness: Harness, figures: Figures) -> None:
+    """Devices that guests map. QEMU has no caches: what is written back is seen by agent/tests/drivers/cxl only."""
+    for name in HOSTS:
+        rack.remote(name).backing(DEVDAX)
+    text = "written at the source"
+    source, destination = rack.open("host1"), rack.open("host2")
+    own = harness.grant("host1", Extent(1, 2), Extent(4, 1), tag="moves")
+    here = source.attach(own)
+    for backing in here:
+        with harness.guest(own, backing, text):
+            pass
+    heir = rack.heir_of(own)
+    assert source.heir("moves") == "host2"
+    there = destination.attach(heir)
+    assert [(item.kind, item.size_mib) for item in there] == [(DEVDAX, 2 * SLICE_MIB), (DEVDAX, SLICE_MIB)]
+    assert not destination.take_up(heir.allocation_uuid), "the source has them yet"
+
+    assert source.detach("moves")
+    assert rack.remote("host1").audit()["slices"] == [], "no process of the source can map them any more"
+    assert not destination.take_up(heir.allocation_uuid), "nobody has told the device"
+    harness.take_back(own, sanitize=False)
+    assert destination.take_up(heir.allocation_uuid)
+    for backing in there:
+        with harness.guest(heir, backing, text) as found:
+            assert found == text.encode()
+    assert destination.detach(heir.allocation_uuid)
+    harness.take_back(heir)
+    for name in HOSTS:
+        rack.remote(name).backing(NODE)
+    figures.add("slices of a hand-over between two emulated hosts", 3 * SLICE_MIB, "MiB", "0 bytes copied")
 
 
 def test_after_a_reboot_what_the_device_still_grants_is_online_again(rack: CxlRack, harness: Harness) -> None:

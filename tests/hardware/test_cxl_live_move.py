@@ -29,7 +29,7 @@ from .libvirt_moves import MovingDomain, libvirt
 from .machine import Machine, Wire
 from .mitigation_bed import GUEST
 from .rdma_hosts import ADDRESSES
-from .test_cxl_devdax import SLICE_MIB, heir_of
+from .test_cxl_devdax import SLICE_MIB
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 HOSTS = ("host1", "host2")
@@ -133,7 +133,7 @@ def test_a_guest_moves_and_its_slices_stay(rack: CxlRack, figures: Figures) -> N
             source.detach("moves")
         _, pool_mib = rack.remote("host1").touched_mib(CONSUMER)
         assert 64 <= pool_mib <= 2 * SLICE_MIB, "the program fills 64 MiB"
-        heir = heir_of(harness, own)
+        heir = rack.heir_of(own)
         destination.attach(heir)
         there = Qemu(rack, heir)
         with there.running("-S", "-incoming", "defer") as arrived:
@@ -178,7 +178,7 @@ def test_by_libvirt_it_waits_until_its_former_host_has_let_go(rack: CxlRack) -> 
     with libvirt(here), libvirt(there):
         assert domain.create(here) == ""
         domain.looks(here, 1)
-        heir = heir_of(harness, own)
+        heir = rack.heir_of(own)
         destination.attach(heir)
         rack.remote("host2").expect(OTHER)
         capability = {"capability": "x-ignore-shared", "state": True}
