@@ -25,6 +25,7 @@ from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
+from pondstack_agent.host.boot import BOOT_ID
 from pondstack_agent.host_slices import HostSlicesEndpoint
 from pondstack_agent.lending.build import build_lending
 from pondstack_agent.lending.endpoint import LendingEndpoint
@@ -102,6 +103,7 @@ def build_agent(
     find_memory: FindMemory = find_memory,
     process_started: ProcessStarted = start_of,
     links: Links | None = None,
+    boot: str = "",
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
@@ -112,7 +114,7 @@ def build_agent(
     `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: the data plane).
     `data_plane`: another one than that of the configuration; `find_memory` finds guests' processes, and
     `process_started` tells when one began. `links`: other ones than those of the data plane.
-    `revocations`: those of the bus, told of the controller's.
+    `boot`: another one than that of this machine's kernel. `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")
     context = AgentContext(
@@ -125,6 +127,7 @@ def build_agent(
         clock=clock,
         open_records=records,
         revocations=revocations or Revocations(),
+        boot=boot or BOOT_ID.read_text().strip(),
     )
     pool = build_pool(context)
     tiering = tiering or Tiering.from_conf(conf, context.records("tiering"))

@@ -28,6 +28,8 @@ class AgentContext:
     clock: Callable[[], float]
     open_records: Callable[[Path], Records]
     revocations: Revocations = field(default_factory=Revocations)
+    boot: str = ""
+    """Which boot of the host's kernel it is (pondstack_agent.host.boot)."""
 
     @property
     def host(self) -> str:

@@ -314,6 +314,7 @@ SHAPES: Mapping[str, RecordShape | Mapping[str, RecordShape]] = {
                 **_PURPOSE,
                 **_HANDED,
                 "backing": OneOf(("node", "devdax")),
+                "restarted_with": _ID,
                 "backings": Items(_DEVICE, 1, MOST_SLICES),
                 "device_path": Text(4096),
             },

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pondstack.domain.errors import StaleEpoch, Unavailable
-from pondstack_agent.pool import build
+from pondstack_agent import build
 from pondstack_agent.qemu.attachment_lock import hold
 from tests.fixtures.rpc_call import call
 
@@ -77,6 +77,16 @@ def test_what_cpu_caches_had_at_a_restart_is_not(rig, monkeypatch, tmp_path) -> 
     monkeypatch.setattr(build, "BOOT_ID", boot)
     rig.controller.before["release"] = [keep]
     rig.restart()
+    report = rig.agent.reporter.report()
+    assert (report.released, report.written_back) == ((allocation,), ())
+
+
+def test_nor_what_they_had_at_a_restart_in_a_hand_over(rig, monkeypatch) -> None:
+    """It went offline, and was written back, after the guest had begun to move."""
+    allocation = rig.attach("op1").allocation_uuid
+    monkeypatch.setattr(rig.agent.reporter._pools, "lost_caches", lambda uuid: uuid == allocation)
+    rig.controller.before["release"] = [keep]
+    rig.detach("op2")
     report = rig.agent.reporter.report()
     assert (report.released, report.written_back) == ((allocation,), ())
 

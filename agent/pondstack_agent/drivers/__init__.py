@@ -55,6 +55,10 @@ class HostPools:
         """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
         return next((host for driver in self._drivers if (host := driver.heir(allocation_uuid))), "")
 
+    def lost_caches(self, allocation_uuid: str) -> bool:
+        """Tell whether this host restarted while an allocation was being handed over; raises DeviceFailed."""
+        return any(driver.lost_caches(allocation_uuid) for driver in self._drivers)
+
     def take_up(self, allocation_uuid: str) -> bool:
         """Return whether the guest that slices were handed over with may run here; raises NotFound, DeviceFailed."""
         for driver in self._drivers:

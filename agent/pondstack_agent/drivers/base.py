@@ -83,6 +83,14 @@ class HostPoolDriver(ABC):
         del allocation_uuid
         return ""
 
+    def lost_caches(self, allocation_uuid: str) -> bool:
+        """Tell whether this host restarted, and its CPU caches went, while an allocation was being handed over.
+
+        Then what its guest wrote may be in no memory, whatever is written back from now on. Raises DeviceFailed.
+        """
+        del allocation_uuid
+        return False
+
     def take_up(self, allocation_uuid: str) -> bool:
         """Return whether the guest that slices were handed over with may run here: no other host has them any more.
 

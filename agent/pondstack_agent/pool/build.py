@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from pondstack_agent.context import AgentContext
-from pondstack_agent.host.boot import BOOT_ID
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.misplaced.pages import MisplacedPages
 from pondstack_agent.mitigation.mitigations import Mitigations
@@ -35,7 +34,7 @@ def build_pool(context: AgentContext) -> PoolMemory:
         controller=context.controller,
         executor=context.executor,
         clock=context.clock,
-        boot=BOOT_ID.read_text().strip(),
+        boot=context.boot,
     )
     attach_flow = AttachFlow(
         host=context.host,

@@ -5,7 +5,7 @@ A record per allocation: RELEASING (about to go offline) -> RELEASED (offline; t
 allocation goes offline in the background; nobody can map it meanwhile.
 
 One that went offline in the boot in which that began has nothing in this host's CPU caches: its driver wrote them back
-first. What they had at a restart is lost.
+first. What they had at a restart is lost, and by then the guest may have been on its way to another host.
 """
 
 import threading
@@ -17,7 +17,7 @@ from typing import Any
 from oslo_log import log
 
 from pondstack.devices import NAMESPACE
-from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
+from pondstack.domain.errors import Conflict, DeviceFailed, InUse, PondError, Unavailable
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.executor import Executor
@@ -81,9 +81,13 @@ class Releases:
         self._offline(allocation_uuid)
         return True
 
+    def has(self, allocation_uuid: str) -> bool:
+        """Tell whether an allocation was given back, or is on its way."""
+        return self._records.get(allocation_uuid) is not None
+
     def refuse_released(self, allocation_uuid: str) -> None:
         """Raise Conflict when an allocation was given back: it never comes online again."""
-        if self._records.get(allocation_uuid) is not None:
+        if self.has(allocation_uuid):
             raise Conflict(
                 f"allocation {allocation_uuid} was already given back by host {self._host}; attach with a new "
                 "operation id"
@@ -204,10 +208,17 @@ class Releases:
     def _put(self, allocation_uuid: str, state: str, not_zero: Sequence[int] = ()) -> None:
         before = self._records.get(allocation_uuid) or {}
         told = list(not_zero) or before.get("not_zero", [])
-        boot = before.get("boot", "" if before else self._boot)  # of a former release: nobody knows
+        boot = before.get("boot", "") if before else self._boot_of(allocation_uuid)  # "": of a former release, too
         written = before.get("written_back", False) or (state == RELEASED and boot == self._boot)
         record = {"state": state, "at": self._clock(), "not_zero": told, "boot": boot, "written_back": written}
         self._records.put(allocation_uuid, record)
+
+    def _boot_of(self, allocation_uuid: str) -> str:
+        """Return the boot in which all that a guest wrote can be written back, "": none any more."""
+        try:
+            return "" if self._pools.lost_caches(allocation_uuid) else self._boot
+        except DeviceFailed:
+            return ""  # nobody can tell whether it has an heir
 
 
 def _unfinished(record: Mapping[str, Any] | None) -> bool:

@@ -179,11 +179,11 @@ MUTANTS = (
         "a server runs on without what its host had in its CPU caches when it restarted",
     ),
     Mutant(
-        "what_is_handed_over_comes_back_after_a_restart",
+        "a_restart_in_a_hand_over_is_forgotten",
         "agent/pondstack_agent/drivers/cxl/driver.py",
-        "if grant.purpose == Purpose.GUEST and (heir := self.heir(tag)):",
-        "if grant.purpose != Purpose.GUEST and (heir := self.heir(tag)):",
-        (f"{_HAND_OVER}::test_a_source_that_restarts_as_it_hands_over_does_not_have_it_any_more",),
+        "            self._allocations.note_restart(tag, self._heir_tag(tag))\n",
+        "",
+        (f"{_HAND_OVER}::test_a_source_that_restarts_as_it_hands_over_says_what_it_lost",),
         "a host that restarted writes caches back that have nothing any more, and the server runs on",
     ),
     Mutant(

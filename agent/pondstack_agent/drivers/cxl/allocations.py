@@ -24,6 +24,7 @@ from pondstack_agent.records import Records
 
 ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
 BACKINGS = "backings"
+RESTARTED = "restarted_with"
 
 
 class Allocations:
@@ -70,7 +71,18 @@ class Allocations:
             self._put_dirty(grant.allocation_uuid, set())
         if record is None or not self.of_this_boot(record):
             other = {} if kind == NODE else {"backing": kind}
+            other |= {RESTARTED: record[RESTARTED]} if record and RESTARTED in record else {}
             self._records.put(grant.allocation_uuid, {**grant.to_wire(), "boot": self._boot, **other})
+
+    def note_restart(self, tag: str, heir: str) -> None:
+        """Note that the host restarted while an allocation was being handed over to `heir`, "": to nobody."""
+        record = self.get(tag)
+        if record is not None and heir:
+            self._records.put(tag, {**record, RESTARTED: heir})
+
+    def restarted_with(self, tag: str) -> str:
+        """Return the heir of an allocation at the restart, "" for none."""
+        return str((self.get(tag) or {}).get(RESTARTED, ""))
 
     def put_backings(self, record: Mapping[str, Any], backings: Sequence[Mapping[str, Any]], table: str) -> None:
         """Write down what QEMU maps, and the folder of the permission table by which it may ("": there is none)."""

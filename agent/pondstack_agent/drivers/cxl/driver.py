@@ -200,7 +200,16 @@ class CxlHostPool(HostPoolDriver):
     def heir(self, allocation_uuid: str) -> str:
         """Return the host that an attached allocation is being handed over to, "" for none; raises DeviceFailed."""
         record = self._allocations.get(allocation_uuid)
-        return self._permissions.heir(record) if record is not None else ""
+        return self._permissions.heir(record).host if record is not None else ""
+
+    def lost_caches(self, allocation_uuid: str) -> bool:
+        """Tell whether this host restarted while an allocation was being handed over to the heir that it has now."""
+        heir = self._allocations.restarted_with(allocation_uuid)
+        return bool(heir) and heir == self._heir_tag(allocation_uuid)
+
+    def _heir_tag(self, allocation_uuid: str) -> str:
+        record = self._allocations.get(allocation_uuid)
+        return self._permissions.heir(record).tag if record is not None else ""
 
     def take_up(self, allocation_uuid: str) -> bool:
         """Return whether the device says that slices are this host's alone; its caches hold nothing of before then."""
@@ -250,9 +259,8 @@ class CxlHostPool(HostPoolDriver):
     def _bring_back(self, grant: Grant, to_come: Collection[str]) -> None:
         tag = grant.allocation_uuid
         try:
-            if grant.purpose == Purpose.GUEST and (heir := self.heir(tag)):
-                raise Conflict(f"it was being handed over to {heir}, and what CPU caches had at the restart is lost")
             self._permissions.check(grant)
+            self._allocations.note_restart(tag, self._heir_tag(tag))
             # What is in it was written by the same consumer: it had been online for it.
             self._bring_online(self._memdev(grant.pool_uuid), grant, again=True, to_come=to_come)
             LOG.info("Allocation %s is online again", tag)

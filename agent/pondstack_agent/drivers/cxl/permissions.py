@@ -24,10 +24,10 @@ class Permissions:
         if self.known(grant.pool_uuid):
             check_permission(self.table(grant.pool_uuid), self._host, grant)
 
-    def heir(self, record: Mapping[str, Any]) -> str:
-        """Return the host that a record's slices are being handed over to, "" for none; raises DeviceFailed."""
+    def heir(self, record: Mapping[str, Any]) -> Heir:
+        """Return to whom a record's slices are being handed over, of empty names for nobody; raises DeviceFailed."""
         found = (entry for entry in self._entries(record) if entry.tag == record["allocation_uuid"])
-        return next((entry.heir.host for entry in found if entry.heir), "")
+        return next((entry.heir for entry in found if entry.heir), Heir("", ""))
 
     def has_alone(self, record: Mapping[str, Any]) -> bool:
         """Tell whether all slices of a record are this host's, and no other's any more; raises DeviceFailed."""
