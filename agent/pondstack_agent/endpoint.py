@@ -119,7 +119,8 @@ class AgentEndpoint:
             grants = {item.granted.allocation_uuid: item.granted for item in attaches if item.granted}
             for held in self._pools.held_by(consumer_uuid):
                 grant = grants.get(held.allocation_uuid)
-                if grant is not None:
+                # One that goes offline on the controller's command is attached yet, and no guest starts on it any more.
+                if grant is not None and not self._releases.has(held.allocation_uuid):
                     found = attachment_of(grant, self._pools.backings(held.allocation_uuid))
                     return replace(found, heir=self._pools.heir(held.allocation_uuid)).to_wire()
         return None

@@ -28,6 +28,18 @@ def test_offline_by_the_controller(rig) -> None:
     assert rig.agent.reporter.report().released == (allocation,), "told until a leader has settled it"
 
 
+def test_what_goes_offline_is_no_attachment_of_a_guest(rig, monkeypatch) -> None:
+    """It takes long: a guest that is started meanwhile finds what else its consumer has, or nothing."""
+    answer = rig.attach("op1")
+    pools = rig.agent.reporter._pools
+    monkeypatch.setattr(type(pools), "slow_detach", True)
+    monkeypatch.setattr(pools, "begin_detach", lambda _uuid: True)
+    arguments = {"epoch": 1, "operation_id": "o", "allocation_uuid": answer.allocation_uuid}
+    assert call(rig.agent.endpoint.offline, **arguments) is False
+    assert rig.attached() == {answer.allocation_uuid}
+    assert rig.attachment() is None
+
+
 def test_an_offline_that_rests_on_an_old_report_changes_nothing(rig) -> None:
     """It was under way while the memory came online: the controller has to look again."""
     before = rig.agent.reporter.report().sequence
