@@ -153,13 +153,25 @@ class PlanOperator:
         self._calls.wake_host(name=name, operation_id=self._id())
 
     def wake_all(self) -> None:
-        """Have all hosts be awake at the end, and no plan go on."""
+        """Have all hosts be awake at the end, and no plan go on.
+
+        A late copy of an order puts a host to sleep that had been awake: hosts are looked at again.
+        """
         self._spawn(self._wake_all, "all are woken")
+        self._rack.scheduler.spawn(self.process, self._wake_again)
+
+    def _wake_again(self) -> None:
+        while True:
+            self._rack.scheduler.sleep(5.0)
+            self._wake_hosts()
 
     def _wake_all(self) -> None:
         for plan in self._world.plans().values():
             if plan.is_open and plan.kind is PlanKind.CONSOLIDATE:
                 self._try(lambda uuid=plan.uuid: self._calls.cancel_plan(uuid=uuid, operation_id=self._id()))
+        self._wake_hosts()
+
+    def _wake_hosts(self) -> None:
         for name in self._rack.hosts:
             while self._world.sleep_of(name) is not None:
                 self._try(lambda name=name: self._calls.wake_host(name=name, operation_id=self._id()))
