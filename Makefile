@@ -80,7 +80,7 @@ docs: setup ## Build the documentation (doc/build/html) and the man pages (doc/b
 	@for made in html man; do $(PYTHON) -m sphinx -q -W --keep-going -n -b $$made -d doc/build/doctrees doc/source doc/build/$$made || exit; done
 	@echo doc/build/html/index.html doc/build/man
 
-sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding, mitigation or plans)
+sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, heirs, lending, removal, guests, holding, mitigation or plans)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
 
 security: setup ## Seeded attacks on bus, API, agent's files, sockets, native code: tried, refused, accepted (MINUTES, SEED; ONLY=target, STEPS)

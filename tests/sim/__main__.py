@@ -15,6 +15,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("ag
 
 import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backend first, as for all tests)
 from tests.sim.guests import plan as guests  # noqa: E402
+from tests.sim.heirs import plan as heirs  # noqa: E402
 from tests.sim.holding import plan as holding  # noqa: E402
 from tests.sim.lending import plan as lending  # noqa: E402
 from tests.sim.mitigation import plan as mitigation  # noqa: E402
@@ -27,7 +28,7 @@ from tests.sim.run import Outcome, run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
-KINDS = ("slices", "lending", "removal", "guests", "holding", "mitigation", "plans")
+KINDS = ("slices", "heirs", "lending", "removal", "guests", "holding", "mitigation", "plans")
 SHARE = 4
 """Of so many histories of slices there is one of each other kind besides."""
 MOST_STORIES = 3
@@ -41,8 +42,8 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "--kind",
         choices=(*KINDS, "all"),
         default="all",
-        help="what moves: slices, lent memory, hosts and pools that go, guests on hosts that lend, slices of hosts, "
-        "guests that lose their pool memory, hosts that sleep and plans",
+        help="what moves: slices, slices with their guests, lent memory, hosts and pools that go, guests on hosts that "
+        "lend, slices of hosts, guests that lose their pool memory, hosts that sleep and plans",
     )
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
@@ -51,7 +52,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 def _draw(kind: str, seed: int) -> History:
     draws = {"slices": draw, "lending": lending.draw, "removal": removal.draw, "guests": guests.draw}
-    return (draws | {"holding": holding.draw, "plans": plans.draw})[kind](seed)
+    return (draws | {"heirs": heirs.draw, "holding": holding.draw, "plans": plans.draw})[kind](seed)
 
 
 def _run(kind: str, seed: int, *, tracing: bool = False, sql: bool = False) -> Outcome:

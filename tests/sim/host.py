@@ -16,6 +16,7 @@ from tests.fixtures.memory_host import MemoryHost
 from . import settings
 from .api import SimControllerAPI
 from .fault_links import DiskRecords
+from .heirs.caches import CachingHostPool
 from .kernel import Process
 from .lending.lender import Life
 from .lending.tenant import Tenant
@@ -76,8 +77,8 @@ class SimHost:
             conf.lending = lent.conf()
             more = {"meminfo": lambda: lent.memory_of(self), "growth_mib": lambda: 0}
             more |= {"pages": self.tenant, "links": self.tenant.data_plane}
-        driver = SlowHostPool(self, self._records(Path("attachments")))  # type: ignore[arg-type]
         try:
+            driver = self._driver()
             agent = build_agent(
                 conf,  # type: ignore[arg-type]
                 SimControllerAPI(
@@ -87,6 +88,7 @@ class SimHost:
                 pools=HostPools([driver]),
                 clock=self.wall_seconds,
                 records=self._records,  # type: ignore[arg-type]
+                boot=f"{self.name} {self.power_cuts}",
                 **more,
             )
             agent.housekeeper.recover()
@@ -110,6 +112,10 @@ class SimHost:
             except PondError as error:
                 scheduler.note(f"heartbeat failed: {error}")
             scheduler.sleep(settings.HEARTBEAT_SECONDS)
+
+    def _driver(self) -> SlowHostPool:
+        kind = CachingHostPool if self.rack.history.caches else SlowHostPool
+        return kind(self, self._records(Path("attachments")))  # type: ignore[arg-type]
 
     def _client(self, process: Process) -> SimControllerAPI:
         rack, seconds = self.rack, settings.CONTROLLER_CALL_SECONDS
@@ -150,6 +156,7 @@ class SimHost:
         """Lose power: agent and guests are gone, the disk stays."""
         self.up = self.asleep = False
         self.power_cuts += 1
+        self.rack.caches.cut(self.name)
         if self.rack.plans is not None:
             self.rack.plans.wakers[self.name].kill()
         if self.process is not None:

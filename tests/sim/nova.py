@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .rack import Rack
 
 TRIES = 4
+TAKE_UP_TRIES = 60
+"""So long as the source may need to write its caches back, or to get power again."""
 
 
 @dataclass(slots=True)
@@ -140,6 +142,7 @@ class Nova:
             raise Violation("acknowledged_lost", f"{guest} cannot start: {error}") from None
         held = _held(instance, host, attached, guest.encode())
         instance.held, instance.host = held, host
+        self._rack.caches.wrote(host, attached.allocation_uuid)
         self._rack.watch.started(held)
         return True
 
@@ -252,7 +255,11 @@ class Nova:
         assert old is not None
         shape, runs_on = tuple(_runs(old)), self._power(target)
         attached = self._attach(instance, target, shape, source if self._rack.history.hands_over else "")
-        if attached is not None and attached.handed:
+        if attached is not None and attached.handed and self._rack.history.caches:
+            if self._move_paused(instance, source, target, seconds, attached):
+                self._drop(aside)
+                return
+        elif attached is not None and attached.handed:
             moved = self._move_in_place(instance, source, target, seconds, attached)
             if moved:
                 self._drop(aside)
@@ -296,6 +303,53 @@ class Nova:
                 return True
         if hosts[source].up and f"{instance.name}@{source}" in hosts[source].memory.mapped:
             self._rack.watch.started(old)
+        return False
+
+    def _move_paused(self, instance: Instance, source: str, target: str, seconds: float, attached: Attachment) -> bool:
+        """Have a guest arrive paused, and go on once its slices are taken up; False: it is to go on where it was.
+
+        One that may not run is deleted by its owner.
+        """
+        old, hosts, runs_on = instance.held, self._rack.hosts, self._power(target)
+        assert old is not None
+        self._rack.scheduler.sleep(seconds)
+        running = (source, instance.name) in self._rack.watch.running
+        if not (running and hosts[source].up and runs_on()):
+            return False
+        self._rack.watch.stopped(source, instance.name)
+        self._rack.moments.pass_by("guest")
+        if not runs_on():
+            if hosts[source].up and f"{instance.name}@{source}" in hosts[source].memory.mapped:
+                self._rack.watch.started(old)
+            return False
+        self._rack.watch.came_along(old)
+        self._rack.watch.forget(source, instance.name)
+        self._stop(instance, source)
+        instance.host, instance.off = target, True
+        self._detach(instance, source)
+        if self._take_up(instance, target) and runs_on():
+            self._rack.caches.check_whole(old.allocation_uuid)
+            instance.off = not self._run(instance, target, attached)
+        if instance.off:
+            self._clean_up(instance, target)
+            self._drop(instance.name)
+            del self.instances[instance.name]
+        return True
+
+    def _take_up(self, instance: Instance, host: str) -> bool:
+        """Return whether a guest that came paused may run."""
+        for _ in range(TAKE_UP_TRIES):
+            if not self._rack.hosts[host].up:
+                return False
+            try:
+                if self._agents.take_up(host, consumer_uuid=instance.name):
+                    return True
+            except (Unavailable, oslo_messaging.MessagingTimeout) as error:
+                self._rack.scheduler.note(f"take up {instance.name}: {error}")
+            except PondError as error:
+                self._rack.scheduler.note(f"take up {instance.name} refused: {error}")
+                return False
+            self._rack.scheduler.sleep(0.3)
         return False
 
     def _put_back(self, consumer: str, aside: str) -> None:

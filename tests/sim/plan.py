@@ -44,7 +44,7 @@ class History:
     the hosts that lend (see the folder guests). `sized`: the leader sizes the free buffers, from `buffer_slices` up;
     else they are `buffer_slices`. `rooms`: how many buffers each host can lend in all, where the active ones are asked
     to; None: any number, and nobody is asked. `plans`: hosts sleep and are emptied by plans (see the folder plans).
-    `hands_over`: guests that move live take their slices along.
+    `hands_over`: guests that move live take their slices along. `caches`: hosts do not see each other's CPU caches.
     """
 
     seed: int
@@ -64,6 +64,7 @@ class History:
     rooms: dict[str, int] | None = None
     plans: bool = False
     hands_over: bool = False
+    caches: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

@@ -21,6 +21,7 @@ from .fault_links import DatabaseLink, Moments
 from .faults import Faults
 from .guests.plan import KINDS as GUESTS
 from .guests.world import GuestsOnLenders
+from .heirs.caches import Caches
 from .holding.plan import KINDS as WANTS
 from .holding.world import HoldingWorld
 from .host import SimHost
@@ -117,7 +118,8 @@ class Rack:
     def __init__(self, history: History, *, sql: bool = False) -> None:
         self.history = history
         self.scheduler = Scheduler(history.seed)
-        self.watch = Watch()
+        self.caches = Caches()
+        self.watch = Watch(self.caches.cut_short)
         self.lead = LeadWatch(self)
         self.lent = LendingWorld(self) if history.lending else None
         self.guests: GuestsOnLenders | None = None

@@ -11,6 +11,8 @@ from pondstack.domain.model import Slice, indexes_of
 from pondstack.domain.transitions import Fate, fates
 from pondstack.ledger import slice_inheritance, slices
 from pondstack.ledger.moves import move
+from pondstack_agent.pool.attach import AttachFlow
+from pondstack_agent.pool.releases import Releases
 from tests.fixtures.memory_device import MemoryDevice
 from tests.fixtures.memory_host import MemoryHostPool
 from tests.sim.mutant import Mutant, lister
@@ -98,4 +100,30 @@ def acknowledged_as_assigned() -> Iterator[None]:
         return passed_on(items, acknowledged=False, whole=whole)
 
     with mock.patch.object(slice_inheritance, "passed_on", passed):
+        yield
+
+
+@mutant()
+def caches_are_taken_for_memory() -> Iterator[None]:
+    """Whatever became of the source, its slices are the heir's with all that the guest wrote."""
+
+    def passed(items: Iterable[Slice], *, acknowledged: bool, whole: bool) -> list[Fate]:
+        del whole
+        return passed_on(items, acknowledged=acknowledged, whole=True)
+
+    with mock.patch.object(slice_inheritance, "passed_on", passed):
+        yield
+
+
+@mutant()
+def a_restart_writes_caches_back() -> Iterator[None]:
+    """A host says of each release that its caches were written back, whether it has restarted or not."""
+    with mock.patch.object(Releases, "written_back", Releases.pending):
+        yield
+
+
+@mutant()
+def the_device_alone_is_asked() -> Iterator[None]:
+    """A guest that came paused runs once the device says so, whatever the ledger knows."""
+    with mock.patch.object(AttachFlow, "taken_up", return_value=True):
         yield
