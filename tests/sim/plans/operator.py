@@ -33,6 +33,7 @@ class PlanOperator:
         self._world, self._rack = world, world.rack
         self.process = world.rack.scheduler.process("cloud operator")
         self.at_work = 0
+        self._freezing = 0
         rack = world.rack
         self._calls = SimControllerAPI(rack.network, rack.moments, rack.scheduler, CALL_SECONDS, self.process.rng)
         self._orders: dict[str, Callable[[Step], object]] = {
@@ -95,10 +96,16 @@ class PlanOperator:
             self._calls.cancel_plan(uuid=plans[step.values["which"] % len(plans)].uuid, operation_id=self._id())
 
     def _freeze(self, step: "Step") -> None:
-        # One that is not answered may be carried out nevertheless.
-        self._try(lambda: self._calls.freeze_consolidation(reason="for the test", operation_id=self._id()))
-        self._rack.scheduler.faults["consolidation frozen"] += 1
-        self._rack.scheduler.sleep(step.values["seconds"])
+        self._freezing += 1
+        try:
+            self._try(lambda: self._calls.freeze_consolidation(reason="for the test", operation_id=self._id()))
+            self._rack.scheduler.faults["consolidation frozen"] += 1
+            self._rack.scheduler.sleep(step.values["seconds"])
+            self._thaw()
+        finally:
+            self._freezing -= 1
+
+    def _thaw(self) -> None:
         self._insist(lambda: self._calls.freeze_consolidation(reason=None, operation_id=self._id()))
 
     def _insist(self, work: Callable[[], object]) -> None:
@@ -123,7 +130,7 @@ class PlanOperator:
     # What it looks after
 
     def watch(self) -> None:
-        """Look after hosts that died in their sleep, or do not wake."""
+        """Look after hosts that died in their sleep, or do not wake, and after a freeze that came after its end."""
         self._rack.scheduler.spawn(self.process, self._look_after)
 
     def _look_after(self) -> None:
@@ -131,6 +138,8 @@ class PlanOperator:
         scheduler = self._rack.scheduler
         while True:
             scheduler.sleep(LOOK_SECONDS)
+            if self._world.frozen is not None and not self._freezing:  # it was not answered, and came late
+                self._spawn(self._thaw, "consolidation goes on")
             for name, host in self._rack.hosts.items():
                 sleep = self._world.sleep_of(name)
                 if sleep is None or sleep.state not in (SleepState.LOST, SleepState.WAKING):

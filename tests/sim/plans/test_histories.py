@@ -34,6 +34,7 @@ SEEDS: tuple[tuple[int, str], ...] = (
     (210000467, "the simulation's: nova-compute of a sleeper tells what its host lends once it is awake"),
     (210002185, "the simulation's: a freeze that was carried out and not answered was never ended"),
     (180007964, "the simulation's: a late copy of an order put a host to sleep that its operator had found awake"),
+    (180013951, "the simulation's: a freeze came after its end, and nobody looked at it again"),
     (210000908, "the simulation's: a nova-compute that was to start while its host slept starts after a reset, too"),
 )
 

@@ -18,6 +18,7 @@ from pondstack.domain.plan import (
     reason_of,
 )
 from pondstack.domain.telemetry import HostMetric, Metric
+from pondstack.ledger.store import Freeze
 from tests.fixtures.memory import host_sleeps
 from tests.fixtures.memory import plans as memory_plans
 from tests.fixtures.memory.store import Transaction
@@ -160,7 +161,7 @@ class PlansWorld:
             if action.server_uuid == uuid and action.state is ActionState.RUNNING
         ]
         self._migrations += bool(moving)
-        frozen = self.rack.store.tables.freezes.get(memory_plans.FREEZE)
+        frozen = self.frozen
         since = self.rack.database_clock() - frozen.since if frozen is not None else 0.0
         if moving and since > FROZEN_SECONDS and not self._unheard():
             raise Violation("moved_though_frozen", f"server {uuid} is migrated, {since:.1f} s after the freeze")
@@ -207,6 +208,11 @@ class PlansWorld:
         """Return all plans."""
         tables = self.rack.store.tables
         return dict(tables.plans)
+
+    @property
+    def frozen(self) -> Freeze | None:
+        """Since when consolidation is frozen; None: it is not."""
+        return self.rack.store.tables.freezes.get(memory_plans.FREEZE)
 
     def sleep_of(self, host: str) -> HostSleep | None:
         """Return a host's open sleep."""
