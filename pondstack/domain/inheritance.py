@@ -20,6 +20,9 @@ from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.domain.transitions import LET_GO, Fate
 
+FOR_GOOD = (Cause.DEVICE_FAILED, Cause.HOST_FENCED)
+"""Causes for which slices stay aside whoever has them."""
+
 
 def heritable(item: Buffer, host: str, reach: Reach, silent: Collection[str]) -> bool:
     """Return whether a buffer can be handed over to a host, which has to be able to read it.
@@ -57,9 +60,9 @@ def passed_on(items: Iterable[Slice], *, acknowledged: bool, whole: bool) -> lis
     for item in items:
         if whole and item.cause is not Cause.DEVICE_FAILED:
             taken.setdefault(item.state, []).append(item)
-        elif item.cause is not None:
+        elif item.cause in FOR_GOOD:
             aside.setdefault((item.reason, item.cause, item.failure), []).append(item)
-        else:
+        else:  # not as silent, either: what is aside for that comes back once its host reports
             lost = Cause.AGENT_LOST.reason(f"host {item.host} let go of it and had not written its CPU caches back")
             aside.setdefault((lost, Cause.AGENT_LOST, None), []).append(item)
     events = (SliceEvent.HAND_OVER, SliceEvent.ACKNOWLEDGE) if acknowledged else (SliceEvent.HAND_OVER,)

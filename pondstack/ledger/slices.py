@@ -231,7 +231,8 @@ class Slices:
             quarantined = [item for item in mine if item.state is SliceState.QUARANTINED]
             aside = [item for item in quarantined if item.cause is not Cause.AGENT_DOWN]  # that one may come back
             if aside:
-                raise Conflict(f"{aside[0].name} of allocation {allocation_uuid} is set aside: {aside[0].reason}")
+                what = f"{aside[0].name} of allocation {allocation_uuid} is set aside: {aside[0].reason}"
+                raise Conflict(f"{what}; the guest that came with it is lost, hard reboot its server")
             return owner is None and bool(mine) and all(item.state is SliceState.ONLINE for item in mine)
 
         return self._transactions.write(look)

@@ -240,6 +240,21 @@ def test_a_source_that_wrote_nothing_back_leaves_slices_aside(ledger, reader, ca
         ledger.slices.taken_up(heir, "h2")
 
 
+@pytest.mark.parametrize("audited", [False, True])
+def test_what_a_silent_source_lost_does_not_come_back_with_its_heir(ledger, reader, audited):
+    """It was aside since its host was silent, and would be the heir's, ONLINE, as soon as that one reports it."""
+    owner, heir = move(ledger, write_back=True)
+    ledger.slices.quarantine_allocation(owner, Cause.AGENT_DOWN, "h1 was silent")
+    if audited:
+        ledger.slices.audit(POOL, [0, 1], "h1 does not hold them")
+    else:
+        ledger.slices.release("op-3", owner, "h1")
+    assert (owners(reader), causes(reader)) == ([("quarantined", "h2", heir)] * 2, {Cause.AGENT_LOST})
+    assert ledger.slices.reinstate(heir) == 0
+    with pytest.raises(errors.Conflict, match="hard reboot its server"):
+        ledger.slices.taken_up(heir, "h2")
+
+
 def test_a_silent_heir_waits(ledger):
     """It is reinstated once it is back; nothing of its guest is lost."""
     owner, heir = move(ledger, write_back=True)

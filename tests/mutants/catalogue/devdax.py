@@ -194,4 +194,12 @@ MUTANTS = (
         ("agent/tests/pool/test_hand_over.py::test_no_guest_runs_that_the_ledger_says_is_lost",),
         "a server runs whose memory the ledger knows to be incomplete",
     ),
+    Mutant(
+        "what_was_lost_comes_back_as_silent",
+        "pondstack/domain/inheritance.py",
+        "        elif item.cause in FOR_GOOD:\n",
+        "        elif item.cause is not None:\n",
+        (f"{_LEDGER}::test_what_a_silent_source_lost_does_not_come_back_with_its_heir[sqlite-False]",),
+        "a server runs on without what its former host had in its CPU caches when it fell silent and restarted",
+    ),
 )
