@@ -16,6 +16,7 @@ from pondstack.rpc.wire import Attachment
 
 from . import settings
 from .api import SimAgentAPI
+from .heirs.moves import HandedMove
 from .invariants import Held, Violation
 from .plan import SLICE_MIB, Step
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from .rack import Rack
 
 TRIES = 4
-TAKE_UP_TRIES = 60
-"""So long as the source may need to write its caches back, or to get power again."""
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class Nova:
 
     def __init__(self, rack: "Rack") -> None:
         self._rack = rack
-        self._agents = SimAgentAPI(rack.network, rack.moments, settings.ATTACH_SECONDS)
+        self.agents = SimAgentAPI(rack.network, rack.moments, settings.ATTACH_SECONDS)
         self._numbers = 0
         self.process = rack.scheduler.process("nova")
         self.instances: dict[str, Instance] = {}
@@ -89,7 +88,7 @@ class Nova:
         except Unavailable:
             claimed = False
         attached = self._attach(instance, instance.host, None) if claimed else None
-        if attached is None or not self._run(instance, instance.host, attached):
+        if attached is None or not self.run(instance, instance.host, attached):
             if claimed:
                 self._clean_up(instance, instance.host)
                 self._drop(instance.name)
@@ -101,7 +100,7 @@ class Nova:
         self, instance: Instance, host: str, shape: tuple[int, ...] | None, source: str = ""
     ) -> Attachment | None:
         """Attach, by one operation id; None when it was refused or never answered, or its nova-compute lost power."""
-        runs_on = self._power(host)
+        runs_on = self.power(host)
         operation_id = self._operation(instance, "attach")
         more = {"shape": shape, "source": source}
         request = AssignRequest(instance.name, host, instance.pool, instance.mib, 2 * instance.mib, **more)
@@ -109,7 +108,7 @@ class Nova:
             if not runs_on():
                 return None
             try:
-                answer = self._agents.attach(operation_id, request)
+                answer = self.agents.attach(operation_id, request)
             except (Unavailable, oslo_messaging.MessagingTimeout) as error:
                 self._rack.scheduler.note(f"attach {instance.name}: {error}")
                 self._rack.scheduler.sleep(0.3)
@@ -124,13 +123,13 @@ class Nova:
                     return answer
         return None
 
-    def _power(self, host: str) -> Callable[[], bool]:
+    def power(self, host: str) -> Callable[[], bool]:
         """Return what tells whether a host has had power ever since: what ran there goes on."""
         its = self._rack.hosts[host]
         cuts = its.power_cuts
         return lambda: its.up and its.power_cuts == cuts
 
-    def _run(self, instance: Instance, host: str, attached: Attachment) -> bool:
+    def run(self, instance: Instance, host: str, attached: Attachment) -> bool:
         """Start the guest on a host; False when the host died meanwhile."""
         self._rack.moments.pass_by("guest")
         if not self._rack.hosts[host].up:
@@ -146,7 +145,8 @@ class Nova:
         self._rack.watch.started(held)
         return True
 
-    def _stop(self, instance: Instance, host: str) -> None:
+    def stop(self, instance: Instance, host: str) -> None:
+        """End a guest on a host."""
         self._rack.hosts[host].memory.stop_guest(f"{instance.name}@{host}")
         self._rack.watch.stopped(host, instance.name)
 
@@ -158,23 +158,30 @@ class Nova:
             while not self._rack.network.reaches(instance.host):
                 self._rack.scheduler.sleep(1.0)
             self._rack.scheduler.sleep(1.0)
-        self._stop(instance, instance.host)
-        self._detach(instance, instance.host)
+        self.stop(instance, instance.host)
+        self.detach(instance, instance.host)
         self._drop(instance.name)
         del self.instances[instance.name]
 
     def _clean_up(self, instance: Instance, host: str) -> None:
         self._rack.watch.forget(host, instance.name)
-        self._stop(instance, host)
-        self._detach(instance, host)
+        self.stop(instance, host)
+        self.detach(instance, host)
 
-    def _detach(self, instance: Instance, host: str) -> bool:
+    def give_up(self, instance: Instance) -> None:
+        """Delete a guest that does not run."""
+        self._clean_up(instance, instance.host)
+        self._drop(instance.name)
+        del self.instances[instance.name]
+
+    def detach(self, instance: Instance, host: str) -> bool:
+        """Give back what a guest has on a host; False while its agent does not answer."""
         operation_id = self._operation(instance, "detach")
         for _ in range(TRIES):
             if not self._rack.hosts[host].up:
                 return False
             try:
-                self._agents.detach(host, operation_id=operation_id, consumer_uuid=instance.name)
+                self.agents.detach(host, operation_id=operation_id, consumer_uuid=instance.name)
                 return True
             except (PondError, oslo_messaging.MessagingTimeout) as error:
                 self._rack.scheduler.note(f"detach {instance.name}: {error}")
@@ -202,14 +209,14 @@ class Nova:
         except Unavailable:
             claimed = False
         attached = self._attach(instance, target, None) if claimed else None
-        if attached is None or not self._run(instance, target, attached):
+        if attached is None or not self.run(instance, target, attached):
             self._clean_up(instance, target)
             self._drop(instance.name)
             del self.instances[instance.name]
 
     def _reboot(self, instance: Instance, step: Step) -> None:
         host = instance.host
-        self._stop(instance, host)
+        self.stop(instance, host)
         self._rack.scheduler.sleep(step.values["seconds"])
         self.restart(instance)
 
@@ -221,7 +228,7 @@ class Nova:
             if not self._rack.hosts[host].up:
                 return
             try:
-                found = self._agents.get_attachment(host, consumer_uuid=instance.name)
+                found = self.agents.get_attachment(host, consumer_uuid=instance.name)
             except (PondError, oslo_messaging.MessagingTimeout):
                 self._rack.scheduler.sleep(0.3)
                 continue
@@ -229,7 +236,7 @@ class Nova:
                 if (host, instance.name) in self._rack.watch.promised:
                     raise Violation("acknowledged_lost", f"{instance.name} finds {found} on {host}, it had {held}")
                 return
-            instance.off = not self._run(instance, host, found)
+            instance.off = not self.run(instance, host, found)
             return
 
     def _migrate(self, instance: Instance, step: Step) -> None:
@@ -253,26 +260,21 @@ class Nova:
             return
         old = instance.held
         assert old is not None
-        shape, runs_on = tuple(_runs(old)), self._power(target)
+        shape, runs_on = tuple(_runs(old)), self.power(target)
         attached = self._attach(instance, target, shape, source if self._rack.history.hands_over else "")
-        if attached is not None and attached.handed and self._rack.history.caches:
-            if self._move_paused(instance, source, target, seconds, attached):
+        if attached is not None and attached.handed:
+            if HandedMove(self._rack, self, instance, target, attached).run(seconds):
                 self._drop(aside)
                 return
-        elif attached is not None and attached.handed:
-            moved = self._move_in_place(instance, source, target, seconds, attached)
-            if moved:
-                self._drop(aside)
-                return
-        elif attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
+        elif attached is not None and self._rack.hosts[source].up and self.run(instance, target, attached):
             self._rack.scheduler.sleep(seconds)
             if runs_on():
                 self._rack.watch.forget(source, instance.name)
-                self._stop(instance, source)
-                self._detach(instance, source)
+                self.stop(instance, source)
+                self.detach(instance, source)
                 self._drop(aside)
                 return
-            self._stop(instance, target)
+            self.stop(instance, target)
         instance.held, instance.host = old, source
         self._clean_up(instance, target)
         self._put_back(instance.name, aside)
@@ -280,77 +282,6 @@ class Nova:
         if source_host.up and f"{instance.name}@{source}" not in source_host.memory.mapped:
             # Its host lost power meanwhile, and was back while this migration was under way.
             self.restart(instance)
-
-    def _move_in_place(
-        self, instance: Instance, source: str, target: str, seconds: float, attached: Attachment
-    ) -> bool:
-        """Have a guest go on at its destination with the slices that it has; False: it is to go on where it was."""
-        old, hosts, runs_on = instance.held, self._rack.hosts, self._power(target)
-        assert old is not None
-        self._rack.scheduler.sleep(seconds)
-        running = (source, instance.name) in self._rack.watch.running
-        if not (running and hosts[source].up and runs_on()):
-            return False
-        # Its hypervisor at the source has stopped it, and still maps its slices, until the other one runs it.
-        self._rack.watch.stopped(source, instance.name)
-        self._rack.moments.pass_by("guest")
-        if runs_on():
-            self._rack.watch.came_along(old)
-            if self._run(instance, target, attached):
-                self._rack.watch.forget(source, instance.name)
-                self._stop(instance, source)
-                self._detach(instance, source)
-                return True
-        if hosts[source].up and f"{instance.name}@{source}" in hosts[source].memory.mapped:
-            self._rack.watch.started(old)
-        return False
-
-    def _move_paused(self, instance: Instance, source: str, target: str, seconds: float, attached: Attachment) -> bool:
-        """Have a guest arrive paused, and go on once its slices are taken up; False: it is to go on where it was.
-
-        One that may not run is deleted by its owner.
-        """
-        old, hosts, runs_on = instance.held, self._rack.hosts, self._power(target)
-        assert old is not None
-        self._rack.scheduler.sleep(seconds)
-        running = (source, instance.name) in self._rack.watch.running
-        if not (running and hosts[source].up and runs_on()):
-            return False
-        self._rack.watch.stopped(source, instance.name)
-        self._rack.moments.pass_by("guest")
-        if not runs_on():
-            if hosts[source].up and f"{instance.name}@{source}" in hosts[source].memory.mapped:
-                self._rack.watch.started(old)
-            return False
-        self._rack.watch.came_along(old)
-        self._rack.watch.forget(source, instance.name)
-        self._stop(instance, source)
-        instance.host, instance.off = target, True
-        self._detach(instance, source)
-        if self._take_up(instance, target) and runs_on():
-            self._rack.caches.check_whole(old.allocation_uuid)
-            instance.off = not self._run(instance, target, attached)
-        if instance.off:
-            self._clean_up(instance, target)
-            self._drop(instance.name)
-            del self.instances[instance.name]
-        return True
-
-    def _take_up(self, instance: Instance, host: str) -> bool:
-        """Return whether a guest that came paused may run."""
-        for _ in range(TAKE_UP_TRIES):
-            if not self._rack.hosts[host].up:
-                return False
-            try:
-                if self._agents.take_up(host, consumer_uuid=instance.name):
-                    return True
-            except (Unavailable, oslo_messaging.MessagingTimeout) as error:
-                self._rack.scheduler.note(f"take up {instance.name}: {error}")
-            except PondError as error:
-                self._rack.scheduler.note(f"take up {instance.name} refused: {error}")
-                return False
-            self._rack.scheduler.sleep(0.3)
-        return False
 
     def _put_back(self, consumer: str, aside: str) -> None:
         while True:
