@@ -17,7 +17,7 @@ from pondstack.clients.placement import Placement
 from pondstack.controller.mitigation.actor import Actor
 from pondstack.controller.mitigation.observer import Observer, seen_server
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
-from pondstack.domain.mitigation import ENDED, Mitigation, MitigationMethod, MitigationState, MitigationTrigger
+from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger
 from pondstack.domain.mitigation_step import Act, Limits, Step, decide
 from pondstack.domain.model import Allocation, Extent
 from pondstack.domain.purpose import Purpose
@@ -147,9 +147,11 @@ class Mitigator:
         try:
             for _ in range(MOST_STEPS):
                 after = self._step(item, turn)
-                if self._stopping() or after.state in ENDED or after.state is item.state:
+                if self._stopping() or after.state is item.state:
                     return
                 item = self._ledger.mitigations.get(item.uuid)
+                if not item.is_open:  # by this step, or the next leader has ended it already
+                    return
         except NotLeader:
             raise
         except Overtaken as error:
@@ -180,7 +182,8 @@ class Mitigator:
         """Write down what it waits for."""
         try:
             present = self._ledger.mitigations.get(item.uuid)
-            self._ledger.mitigations.advance(present, Step(Act.WAIT, present.state, reason))
+            if present.is_open:
+                self._ledger.mitigations.advance(present, Step(Act.WAIT, present.state, reason))
         except (Overtaken, NotFound) as error:
             LOG.debug("Mitigation %s has ended meanwhile: %s", item.uuid, error)
 

@@ -20,7 +20,7 @@ from pondstack.controller.sleep.observer import Observer
 from pondstack.controller.sleep.service_guard import ServiceGuard
 from pondstack.domain.deeper_sleep import candidates, choose
 from pondstack.domain.errors import Conflict, HostUnusable, NotAligned, NotFound, NotLeader, PondError
-from pondstack.domain.host_sleep import DISABLED_REASON, ENDED, HostSleep, SleepState, Work
+from pondstack.domain.host_sleep import DISABLED_REASON, HostSleep, SleepState, Work
 from pondstack.domain.host_sleep_step import Act, Limits, Step, decide, occupied
 from pondstack.domain.power import mode_of
 from pondstack.ledger.ledger import Ledger
@@ -149,9 +149,11 @@ class SleepKeeper:
         try:
             for _ in range(MOST_STEPS):
                 after = self._step(item)
-                if self._stopping() or after.state in ENDED or after.state is item.state:
+                if self._stopping() or after.state is item.state:
                     return
                 item = self._ledger.host_sleeps.get(item.uuid)
+                if not item.is_open:  # by this step, or the next leader has ended it already
+                    return
         except NotLeader:
             raise
         except Overtaken as error:

@@ -30,6 +30,7 @@ SEEDS: tuple[tuple[int, str], ...] = (
     (120025116, "a former leader that stood still disabled a host for its plan late, which slept by that plan"),
     (120026840, "an order to sleep reached a host that had died once its memory was its own again: nobody woke it"),
     (200003543, "two borrows at a time ended one lend that waited, and one of them failed"),
+    (200000102, "a former leader that stood still looked at a sleep that its successor had ended meanwhile: KeyError"),
     (210000019, "the simulation's: a borrower that sleeps gives back what is lost once it is awake"),
     (210000467, "the simulation's: nova-compute of a sleeper tells what its host lends once it is awake"),
     (210002185, "the simulation's: a freeze that was carried out and not answered was never ended"),

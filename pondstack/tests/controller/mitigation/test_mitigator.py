@@ -9,9 +9,9 @@ import pytest
 
 from pondstack.clients.nova import ServerState
 from pondstack.controller.mitigation.mitigator import Mitigator
-from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, InUse, NoLocalRoom, NotFound
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, InUse, NoLocalRoom, NotFound, Unavailable
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger
-from pondstack.domain.mitigation_step import Limits
+from pondstack.domain.mitigation_step import Act, Limits, Step
 from pondstack.ledger.records import AllocationRecord
 from pondstack.rpc.wire import Mitigation as WireMitigation
 from tests.fixtures.memory.lease import take_over
@@ -200,6 +200,31 @@ def test_a_guest_that_uses_the_pool_again_is_copied_again(world: World) -> None:
     assert world.claim == {"h1": {"MEMORY_MB": 4096}}
     names = [name for name, _, _ in world.agents.method_calls]
     assert names.index("mitigate") < names.index("rewrite_domain") < names.index("release_mitigated")
+
+
+def take(world: World, *states: MitigationState) -> None:
+    """Take the newest further as the next leader does, whose term has begun meanwhile."""
+    for state in states:
+        world.ledger.mitigations.advance(world.newest(), Step(Act.WAIT, state))
+
+
+def test_the_next_leader_ends_it_between_two_steps(world: World) -> None:
+    world.mitigator._changed = lambda item: item.state is S.MOVING and take(world, S.UNDOING, S.FAILED)
+    world.begin()
+    world.mitigator.run()
+    assert world.newest().state is S.FAILED
+    world.agents.mitigate.assert_not_called()
+
+
+def test_the_next_leader_ends_it_while_this_one_waits(world: World) -> None:
+    def no_answer(_uuid: str) -> ServerState | None:
+        take(world, S.FAILED)
+        raise Unavailable("Nova does not answer")
+
+    world.begin()
+    world.nova.server.side_effect = no_answer
+    world.mitigator.run()
+    assert (world.newest().state, world.newest().reason) == (S.FAILED, "")
 
 
 def test_one_at_a_time_on_a_host(world: World) -> None:

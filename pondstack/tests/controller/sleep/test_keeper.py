@@ -114,6 +114,19 @@ def test_one_that_is_wanted_back_meanwhile_comes_back(executor):
     assert leader.nova.services["a"].enabled
 
 
+def test_the_next_leader_ends_it_between_two_steps(executor):
+    leader = Leader(executor)
+
+    def end(item):
+        if item.state is S.ENABLING:
+            leader.ledger.host_sleeps.advance(leader.of("a"), Step(Act.WAIT, S.ABORTED))
+
+    leader.keeper._changed = end
+    leader.keeper.wake("a")
+    leader.keeper.run()
+    assert leader.of("a").state is S.ABORTED
+
+
 def test_it_is_seldom_looked_for(executor):
     leader = Leader(executor, bmcs=())
     leader.keeper.run()
