@@ -54,14 +54,16 @@ class LeftByNova:
     def put_right(self, server: str, host: str, task: str, domains: Mapping[str, str]) -> list[str]:
         """Do what Nova's operator does where a nova-compute died; returns what was left.
 
-        What runs elsewhere is told to Nova, claims of migrations go. `host`, `task` are Nova's; `domains`: libvirt's
-        states by host.
+        What runs elsewhere is told to Nova, what it claims of a host that it never reached it claims of its own, claims
+        of migrations go. `host`, `task` are Nova's; `domains`: libvirt's states by host.
         """
         left = []
         running = [name for name, state in domains.items() if state == "running"]
         if len(running) == 1 and running != [host] and not task:
             self.adopt(server, running[0])
             left.append(f"Nova had it on {host}, and libvirt on {running[0]} alone")
+        elif dict(domains) == {host: "running"} and not task and self._claim_of(server, self.providers[host]):
+            left.append(f"it claimed nothing of {host}, where it runs")
         return left + [f"claim of a migration that Nova gave up: {item}" for item in self.delete_orphans()]
 
     def disagreements(self) -> list[str]:
@@ -99,16 +101,23 @@ class LeftByNova:
                 connection.execute(sa.text(statement), {"server": server, "host": host})
         self._claim_of(server, self.providers[host])
 
-    def _claim_of(self, server: str, provider: str) -> None:
+    def _claim_of(self, server: str, provider: str) -> bool:
+        """Have a server claim of a host what it claims of another one; False where nothing is to be done.
+
+        Before claims of migrations go: `nova-manage placement audit --delete` deletes what a server claims of a host
+        where Nova does not have it, and it would claim nothing then.
+        """
         held = self.cloud.placement.get(f"/allocations/{server}", microversion=GENERATIONS).json()
         others = set(self.providers.values()) - {provider}
         claims = {uuid: {"resources": item["resources"]} for uuid, item in held["allocations"].items()}
         former = [uuid for uuid in claims if uuid in others]
-        if former and provider not in claims:
-            claims[provider] = claims.pop(former[0])
-            owner = {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
-            body = {"allocations": claims, **owner}
-            self.cloud.placement.put(f"/allocations/{server}", json=body, microversion=GENERATIONS)
+        if not former or provider in claims:
+            return False
+        claims[provider] = claims.pop(former[0])
+        owner = {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
+        body = {"allocations": claims, **owner}
+        self.cloud.placement.put(f"/allocations/{server}", json=body, microversion=GENERATIONS)
+        return True
 
     def strangers(self) -> list[str]:
         """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""

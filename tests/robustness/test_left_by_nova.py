@@ -1,0 +1,59 @@
+"""What an operator does of Placement where a nova-compute died before its live migration had begun."""
+
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tests.robustness.left_by_nova import LeftByNova
+
+pytestmark = pytest.mark.unit
+
+HERE, THERE, POOL = ({"MEMORY_MB": 3072}, {"MEMORY_MB": 3072}, {"CUSTOM_POND_MEMORY_MB": 1024})
+
+
+@pytest.fixture
+def left() -> LeftByNova:
+    """Return an operator of two hosts, who finds no claim of a migration."""
+    made = LeftByNova.__new__(LeftByNova)
+    made.cloud = mock.Mock()
+    made.providers, made.shared = {"host1": "uuid1", "host2": "uuid2"}, {"pool": "uuid-pool"}
+    made.cloud.servers.return_value = []
+    made.cloud.claims.return_value = {}
+    return made
+
+
+def claim(left: LeftByNova, claims: dict[str, dict[str, int]]) -> None:
+    """Have a server claim amounts of providers."""
+    held = {uuid: {"resources": amounts} for uuid, amounts in claims.items()}
+    owner: dict[str, Any] = {"project_id": "p", "user_id": "u", "consumer_generation": 4}
+    left.cloud.placement.get.return_value.json.return_value = {"allocations": held, **owner}
+
+
+def put_right(left: LeftByNova, task: str = "", domains: dict[str, str] | None = None) -> list[str]:
+    """Put a server right that Nova has on host1."""
+    return left.put_right("server", "host1", task, domains or {"host1": "running"})
+
+
+def test_what_is_claimed_of_the_destination_is_claimed_of_its_own_host(left: LeftByNova) -> None:
+    claim(left, {"uuid2": THERE, "uuid-pool": POOL})
+    assert put_right(left) == ["it claimed nothing of host1, where it runs"]
+    [written] = left.cloud.placement.put.call_args_list
+    assert written.kwargs["json"]["allocations"] == {"uuid1": {"resources": HERE}, "uuid-pool": {"resources": POOL}}
+    assert written.kwargs["json"]["consumer_generation"] == 4
+
+
+@pytest.mark.parametrize(
+    ("claims", "task", "domains"),
+    [
+        ({"uuid1": HERE, "uuid-pool": POOL}, "", None),
+        ({"uuid2": THERE}, "migrating", None),
+        ({"uuid2": THERE}, "", {"host1": "running", "host2": "paused"}),
+    ],
+)
+def test_a_claim_stays_where_it_is_right_or_a_migration_may_be_under_way(
+    left: LeftByNova, claims: dict[str, dict[str, int]], task: str, domains: dict[str, str] | None
+) -> None:
+    claim(left, claims)
+    assert put_right(left, task, domains) == []
+    left.cloud.placement.put.assert_not_called()
