@@ -65,10 +65,8 @@ tempest: ## Run our Tempest plugin and stock tests of compute on the running rac
 test: $(if $(filter unit,$(TIER)),setup,hardware) ## Run all tests, side by side (WORKERS), or some (TIER: unit, tree, db, functional, robustness, rack, hardware; PYTEST_ARGS)
 	@WORKERS=$(WORKERS) $(PYTHON) -m $(if $(TIER)$(PYTEST_ARGS),pytest -n $(WORKERS) $(if $(TIER),-m $(TIER)) $(PYTEST_ARGS),tests.ci)
 
-night: hardware ## Explore: tests of the night too, with new seeds and more cycles, then the freezer over all that kill and pause, then the planted faults
-	@NIGHT=1 PONDSTACK_SEED=random $(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
-	@$(MAKE) --no-print-directory stalls
-	@$(MAKE) --no-print-directory mutants
+night: hardware ## Explore: tests of the night too, with new seeds and more cycles, then the freezer over all that kill and pause, then the planted faults (PARTS=tests,stalls,mutants)
+	@$(PYTHON) -m tests.ci.night --workers $(WORKERS) $(call option,parts,PARTS) $(PYTEST_ARGS)
 
 stalls: hardware ## Run what kills, pauses and cuts off while all of it is frozen again and again (FREEZE, EVERY in seconds; ALL=1: all tests)
 	@$(PYTHON) -m tests.ci.freezer $(call option,freeze,FREEZE) $(call option,every,EVERY) -- $(PYTHON) -m $(if $(filter-out 0,$(ALL)),tests.ci,pytest -n $(WORKERS) -m faults $(PYTEST_ARGS))
