@@ -21,7 +21,7 @@ from bench.extension.guest_tables import GuestBench
 from bench.extension.image import Image
 from bench.extension.micro import MicroBench, Work
 from bench.extension.penalties import Verdict
-from bench.extension.plots import Plots, Series, refuse_without_library
+from bench.extension.plots import PENALTY, Plots, Series, refuse_without_library
 from bench.extension.swap_areas import CannotMeasure, refuse_others
 from bench.extension.tiers import SHARED_MEMORY
 from bench.pager import Bench
@@ -29,6 +29,7 @@ from rdma.tests.data_plane import builds
 
 WORKLOADS = ("micro", "valkey", "sqlite", "analytics")
 SHARE = "local memory, percent"
+FAULTS = "faults of 100 accesses"
 PASSES = 40
 """Over the array of the micro benchmark: all-local turns last some tenths of a second."""
 
@@ -55,10 +56,10 @@ class Run:
             for pattern in micro_tables.PATTERNS
         ]
 
-    def plot(self, name: str, title: str, axis: str, lines: Series) -> None:
+    def plot(self, name: str, title: str, axis: str, lines: Series, values: str = PENALTY) -> None:
         """Draw a table, if plots are wanted."""
         if self.chosen.plots:
-            print(f"plot: {Plots(self.chosen.plots).write(name, title, axis, lines)}")
+            print(f"plot: {Plots(self.chosen.plots).write(name, title, axis, lines, values)}")
 
     def guests(self) -> GuestBench:
         """The guests of the tables; builds what they are made of."""
@@ -85,6 +86,9 @@ def policies(run: Run) -> list[Verdict]:
     print("Remote memory is a tmpfs. The accessed bit is an estimate: what faults again soon was accessed.")
     found = micro_tables.measure_policies(run.micro, run.work, run.chosen.shares, run.chosen.rounds)
     print(micro_tables.policy_rows(found))
+    for pattern in micro_tables.PATTERNS:
+        lines = micro_tables.policy_series(found, pattern)
+        run.plot(f"figure-8-{pattern}", f"replacement, micro benchmark, {pattern}", SHARE, lines, FAULTS)
     print("\nSimulated: faults of 100 accesses of `skewed`, with the accessed bit that page tables have.")
     print(accessed_bit.rows(run.chosen.shares, run.chosen.seed))
     verdicts = micro_tables.policy_verdicts(found)

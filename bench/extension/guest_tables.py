@@ -156,11 +156,11 @@ def _pages(turns: Sequence[Mapping[str, Figure]], workload: str) -> str:
     return f"{statistics.median(figure.faults or figure.pages_in for figure in each):,.0f}"
 
 
-def series(found: Turns, workload: str) -> dict[str, dict[float, Penalty]]:
+def series(found: Turns, workload: str) -> dict[str, dict[float, Sequence[float]]]:
     """Return one workload's penalties for a plot."""
-    lines: dict[str, dict[float, Penalty]] = {}
+    lines: dict[str, dict[float, Sequence[float]]] = {}
     for (way, share), penalty in penalties(found, workload).items():
-        lines.setdefault(way, {})[share] = penalty
+        lines.setdefault(way, {})[share] = penalty.percents
     return lines
 
 

@@ -42,8 +42,17 @@ def policy_rows(found: Turns) -> str:
 
 
 def _policy(turns: Sequence[Turn]) -> str:
-    faults = statistics.median(100 * each.faults / each.accesses for each in turns)
-    return f"{spread([each.seconds for each in turns], 2)} s, {faults:.1f} faults"
+    return f"{spread([each.seconds for each in turns], 2)} s, {statistics.median(_faults(turns)):.1f} faults"
+
+
+def _faults(turns: Sequence[Turn]) -> list[float]:
+    return [100 * each.faults / each.accesses for each in turns]
+
+
+def policy_series(found: Turns, pattern: str) -> dict[str, dict[float, Sequence[float]]]:
+    """Return the faults of 100 accesses of one pattern for a plot."""
+    shares = [cell[1] for cell in found if cell[0] == pattern]
+    return {policy: {share: _faults(found[pattern, share, policy]) for share in shares} for policy in POLICIES}
 
 
 def policy_verdicts(found: Turns) -> list[Verdict]:
@@ -96,11 +105,11 @@ def way_penalties(found: Turns, way: str) -> dict[str, Penalty]:
     return {f"{cell[0]} {cell[1]} %": _penalty(found, cell) for cell in found if cell[2] == way}
 
 
-def way_series(found: Turns, pattern: str) -> dict[str, dict[float, Penalty]]:
+def way_series(found: Turns, pattern: str) -> dict[str, dict[float, Sequence[float]]]:
     """Return the penalties of one pattern for a plot."""
     names = {EXTENSION: EXTENSION} | SWAPS
     return {
-        name: {cell[1]: _penalty(found, cell) for cell in found if cell[0] == pattern and cell[2] == way}
+        name: {cell[1]: _penalty(found, cell).percents for cell in found if cell[0] == pattern and cell[2] == way}
         for way, name in names.items()
     }
 

@@ -75,11 +75,11 @@ def micro_turn(bench: MicroBench, work: Sequence[Work], disk: Path) -> Callable[
     return turn
 
 
-def series(found: Turns) -> dict[str, dict[float, Penalty]]:
+def series(found: Turns) -> dict[str, dict[float, Sequence[float]]]:
     """Return the slowdowns for a plot."""
-    lines: dict[str, dict[float, Penalty]] = {}
+    lines: dict[str, dict[float, Sequence[float]]] = {}
     for name, ratio in found:
-        lines.setdefault(name, {})[ratio] = _slowdown(found, name, ratio)
+        lines.setdefault(name, {})[ratio] = _slowdown(found, name, ratio).percents
     return lines
 
 

@@ -1,6 +1,7 @@
 """`make bench-extension` without its measurement: penalties, verdicts, what consoles say, the command line."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from bench.extension.micro import Turn
 from bench.extension.overcommit import Split
 from bench.extension.overcommit import rows as overcommit_rows
 from bench.extension.penalties import ENDLESS, Penalty, beats, fewer, table
-from bench.extension.plots import columns
+from bench.extension.plots import Plots, columns
 from bench.extension.swap_areas import CannotMeasure, areas
 
 
@@ -137,8 +138,15 @@ def test_pages_are_faults_under_the_pager_and_swapped_in_elsewhere() -> None:
 
 
 def test_a_plot_shows_what_ended_in_all_rounds() -> None:
-    places = {80.0: penalty(1.0, 2.0, 4.0), 50.0: penalty(10.0), 20.0: penalty(math.inf, 5.0, 5.0)}
+    places = {80.0: (1.0, 2.0, 4.0), 50.0: (10.0,), 20.0: (math.inf, 5.0, 5.0)}
     assert columns(places) == ([50.0, 80.0], [10.0, 2.0], [0.0, 1.0], [0.0, 2.0])
+
+
+def test_the_same_figures_are_the_same_plot(tmp_path: Path) -> None:
+    lines = {"fifo": {20.0: (41.0, 42.5), 50.0: (17.0, 17.5)}}
+    first, second = (Plots(tmp_path / each).write("figure-8", "faults", "local", lines, "faults") for each in "ab")
+    assert "fifo" in first.read_text()
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize(
