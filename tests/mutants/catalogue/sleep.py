@@ -205,4 +205,20 @@ MUTANTS = [
         (_GUARD_TESTS,),
         "after a restored ledger a host that still sleeps is enabled",
     ),
+    Mutant(
+        "ended_sleeps_go_on",
+        "pondstack/controller/sleep/keeper.py",
+        "if not item.is_open:  # by",
+        "if False:  # by",
+        ("pondstack/tests/controller/sleep/test_keeper.py",),
+        "a leader that stood still writes a traceback of a sleep that its successor has ended",
+    ),
+    Mutant(
+        "ended_mitigations_go_on",
+        "pondstack/controller/mitigation/mitigator.py",
+        "if not item.is_open:  # by",
+        "if False:  # by",
+        ("pondstack/tests/controller/mitigation/test_mitigator.py",),
+        "a leader that stood still writes a traceback of a mitigation that its successor has ended",
+    ),
 ]
