@@ -55,14 +55,17 @@ class LeftByNova:
         """Do what Nova's operator does where a nova-compute died; returns what was left.
 
         What runs elsewhere is told to Nova, what it claims of a host that it never reached it claims of its own, claims
-        of migrations go. `host`, `task` are Nova's; `domains`: libvirt's states by host.
+        of migrations go. Nothing is done while it may still move, since claims are of both hosts until then. `host`,
+        `task` are Nova's; `domains`: libvirt's states by host.
         """
+        if task or len(domains) > 1:
+            return []
         left = []
         running = [name for name, state in domains.items() if state == "running"]
-        if len(running) == 1 and running != [host] and not task:
+        if running and running != [host]:
             self.adopt(server, running[0])
             left.append(f"Nova had it on {host}, and libvirt on {running[0]} alone")
-        elif dict(domains) == {host: "running"} and not task and self._claim_of(server, self.providers[host]):
+        elif running and self._claim_of(server, self.providers[host]):
             left.append(f"it claimed nothing of {host}, where it runs")
         return left + [f"claim of a migration that Nova gave up: {item}" for item in self.delete_orphans()]
 
