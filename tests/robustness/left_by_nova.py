@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -105,22 +106,35 @@ class LeftByNova:
         self._claim_of(server, self.providers[host])
 
     def _claim_of(self, server: str, provider: str) -> bool:
-        """Have a server claim of a host what it claims of another one; False where nothing is to be done.
+        """Have a server that claims nothing of its host claim what it, or its migration, claims of another one.
 
-        Before claims of migrations go: `nova-manage placement audit --delete` deletes what a server claims of a host
-        where Nova does not have it, and it would claim nothing then.
+        False where nothing is to be done. Before claims of migrations go: `nova-manage placement audit --delete`
+        deletes what a server claims of a host where Nova does not have it, and it would claim nothing then.
         """
-        held = self.cloud.placement.get(f"/allocations/{server}", microversion=GENERATIONS).json()
-        others = set(self.providers.values()) - {provider}
-        claims = {uuid: {"resources": item["resources"]} for uuid, item in held["allocations"].items()}
-        former = [uuid for uuid in claims if uuid in others]
-        if not former or provider in claims:
+        held = self._allocations(server)
+        if provider in held["allocations"]:
             return False
-        claims[provider] = claims.pop(former[0])
-        owner = {name: held[name] for name in ("project_id", "user_id", "consumer_generation")}
-        body = {"allocations": claims, **owner}
+        given_up = [item.partition(" ")[0] for item in self._strangers(self.providers)]
+        sources = [held, *map(self._allocations, given_up)]
+        hosts, claims = set(self.providers.values()), dict[str, Any]()
+        for source in sources:
+            for uuid, item in source["allocations"].items():
+                claims.setdefault(provider if uuid in hosts else uuid, {"resources": item["resources"]})
+        if provider not in claims:
+            return False
+        owner = next(source for source in sources if source["allocations"])
+        body = {
+            "allocations": claims,
+            "project_id": owner["project_id"],
+            "user_id": owner["user_id"],
+            "consumer_generation": held.get("consumer_generation"),
+        }
         self.cloud.placement.put(f"/allocations/{server}", json=body, microversion=GENERATIONS)
         return True
+
+    def _allocations(self, consumer: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.cloud.placement.get(f"/allocations/{consumer}", microversion=GENERATIONS).json()
+        return found
 
     def strangers(self) -> list[str]:
         """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""
