@@ -59,14 +59,14 @@ class LeftByNova:
         of migrations go. Nothing is done while it may still move, since claims are of both hosts until then. `host`,
         `task` are Nova's; `domains`: libvirt's states by host.
         """
-        if task or len(domains) > 1:
+        if task or (len(domains) > 1 and "paused" in domains.values()):
             return []
         left = []
         running = [name for name, state in domains.items() if state == "running"]
-        if running and running != [host]:
+        if len(running) == 1 and running != [host]:
             self.adopt(server, running[0])
             left.append(f"Nova had it on {host}, and libvirt on {running[0]} alone")
-        elif running and self._claim_of(server, self.providers[host]):
+        elif running == [host] and self._claim_of(server, self.providers[host]):
             left.append(f"it claimed nothing of {host}, where it runs")
         return left + [f"claim of a migration that Nova gave up: {item}" for item in self.delete_orphans()]
 
