@@ -26,12 +26,11 @@ class Part:
 
 
 def parts(workers: str, pytest_arguments: Sequence[str]) -> dict[str, Part]:
-    """Return all parts by name."""
-    pytest = [sys.executable, "-m", "pytest", "-n", workers]
+    """Return all parts by name; make has its own variables (FREEZE, EVERY, FILES) for those that are its targets."""
     return {
-        "tests": Part([*pytest, *pytest_arguments], EXPLORING),
-        "stalls": Part([sys.executable, "-m", "tests.ci.freezer", "--", *pytest, "-m", "faults", *pytest_arguments]),
-        "mutants": Part([sys.executable, "-m", "tests.mutants", "--workers", workers]),
+        "tests": Part([sys.executable, "-m", "pytest", "-n", workers, *pytest_arguments], EXPLORING),
+        "stalls": Part(["make", "--no-print-directory", "stalls"]),
+        "mutants": Part(["make", "--no-print-directory", "mutants"]),
     }
 
 
@@ -40,7 +39,7 @@ def run(wanted: Mapping[str, Part]) -> int:
     lines, good = [], True
     began = time.monotonic()
     for name, part in wanted.items():
-        print(f"\n== {name}: {' '.join(part.command[1:])}", flush=True)
+        print(f"\n== {name}: {' '.join(part.command)}", flush=True)
         started = time.monotonic()
         code = subprocess.run(part.command, cwd=ROOT, env={**os.environ, **part.environment}, check=False).returncode
         good = good and code == 0
@@ -58,7 +57,7 @@ def _minutes(since: float) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
     parser = argparse.ArgumentParser(prog="make night", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--workers", default="3", help="of pytest and of planted faults (default 3)")
+    parser.add_argument("--workers", default="3", help="of pytest (default 3)")
     parser.add_argument("--parts", default="", help="of tests,stalls,mutants (default: all)")
     chosen, rest = parser.parse_known_args(arguments)
     every = parts(chosen.workers, rest)
