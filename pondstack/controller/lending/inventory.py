@@ -62,24 +62,25 @@ class LendingInventory:
     def __init__(self, placement: Placement, ledger: Ledger) -> None:
         self._placement, self._ledger = placement, ledger
         self._written: Inventory | None = None
+        self._absent = False
         self._joined: set[str] = set()
 
     def write(self) -> None:
         """Make Placement agree with the ledger; raises Unavailable."""
         record = self._wanted()
-        if record is None and self._written is None:
+        if record is None and self._is_absent():
             return
         try:
             self._write(record or _NOTHING)
             self._share(self._ledger.loans.borrowers())
         except PondError:
             # A lost or rebuilt Placement needs everything again.
-            self._written, self._joined = None, set()
+            self.forget()
             raise
 
     def forget(self) -> None:
         """Look at Placement afresh at the next write: somebody may have changed it."""
-        self._written, self._joined = None, set()
+        self._written, self._absent, self._joined = None, False, set()
 
     def difference(self) -> str | None:
         """Return how Placement differs from what it should say, None when it does not; raises Unavailable."""
@@ -87,6 +88,15 @@ class LendingInventory:
         if present == (record or _NOTHING) or (record is None and present is None):
             return None
         return f"Placement has {present}, it should be {record or _NOTHING}"
+
+    def _is_absent(self) -> bool:
+        """Return whether Placement has no record, and needs none while nothing is lent. Asks it once.
+
+        What nobody here has written a former leader may have.
+        """
+        if self._written is None and not self._absent:
+            self._absent = self._placement.inventory(PROVIDER, REMOTE_CLASS) is None
+        return self._written is None and self._absent
 
     def _wanted(self) -> Inventory | None:
         swap = [item.uuid for item in self._ledger.loans.allocations() if not item.guaranteed]

@@ -44,6 +44,25 @@ MUTANTS = (
         "buffers that their borrower still uses are taken for given back",
     ),
     Mutant(
+        "an_offer_of_a_former_leader_stays",
+        "pondstack/controller/lending/inventory.py",
+        "self._absent = self._placement.inventory(PROVIDER, REMOTE_CLASS) is None",
+        "self._absent = True",
+        (f"{_CONTROLLER}/lending/test_inventory.py::test_a_new_leader_takes_back_what_the_former_one_offered",),
+        "Placement offers lent memory for good that nobody lends any more",
+    ),
+    Mutant(
+        "what_was_absent_is_absent_after_an_audit",
+        "pondstack/controller/lending/inventory.py",
+        "self._written, self._absent, self._joined = None, False, set()",
+        "self._written, self._absent, self._joined = None, True, set()",
+        (
+            f"{_CONTROLLER}/lending/test_inventory.py"
+            "::test_an_offer_that_an_audit_finds_after_the_last_lender_left_is_taken_back",
+        ),
+        "an audit keeps an offer of what nobody lends any more for good",
+    ),
+    Mutant(
         "a_removed_borrower_counts_as_joined",
         "pondstack/controller/lending/inventory.py",
         "                self._joined.discard(host)",

@@ -96,3 +96,32 @@ def test_a_new_leader_finds_what_the_former_one_wrote(ledger, placement) -> None
     LendingInventory(placement, ledger).write()
     LendingInventory(placement, ledger).write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).total == 2 * SIZE
+
+
+def test_a_new_leader_takes_back_what_the_former_one_offered(ledger, placement) -> None:
+    lend(ledger, 2)
+    LendingInventory(placement, ledger).write()
+    lend(ledger, 0, life="")
+    LendingInventory(placement, ledger).write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 1
+
+
+def test_an_offer_that_an_audit_finds_after_the_last_lender_left_is_taken_back(ledger, placement) -> None:
+    inventory = LendingInventory(placement, ledger)
+    lend(ledger, 2)
+    inventory.write()
+    lend(ledger, 0, life="")
+    assert inventory.difference()
+    inventory.forget()
+    inventory.write()
+    assert inventory.difference() is None
+
+
+def test_a_rack_that_lends_nothing_asks_placement_once(ledger, placement, monkeypatch) -> None:
+    asked = []
+    look = placement.inventory
+    monkeypatch.setattr(placement, "inventory", lambda *record: asked.append(record) or look(*record))
+    inventory = LendingInventory(placement, ledger)
+    inventory.write()
+    inventory.write()
+    assert len(asked) == 1
