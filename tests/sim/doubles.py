@@ -10,6 +10,7 @@ import oslo_messaging
 from pondstack.controller.lending.active_hosts import ActiveHosts
 from pondstack.controller.lending.admission import Admission
 from pondstack.controller.lending.claims import RemoteClaims
+from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.workers import WakeableWorker
@@ -296,7 +297,9 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         ),
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
-        "LendingInventory": lambda _placement, _ledger: None,
+        "LendingInventory": lambda placement, ledger: (
+            LendingInventory(placement.for_epoch(ledger.epoch), ledger) if rack.history.offers is not None else None
+        ),
         "make_splits": lambda *_arguments: NoSplits(),
         "Predictions": lambda *_arguments: NoPredictions(),
         "PlannerJobs": lambda *_arguments: NoPlanner(),

@@ -140,9 +140,9 @@ class Placement:
 
     def inventory(self, uuid: str, resource_class: str) -> Inventory | None:
         """Return one inventory record."""
-        assert resource_class == RESOURCE_CLASS
         self._answer()
-        return self.providers[uuid].inventory if uuid in self.providers else None
+        provider = self.providers.get(uuid)
+        return provider.inventory if provider is not None and provider.resource_class == resource_class else None
 
     def for_epoch(self, epoch: int) -> "PlacementOf":
         """Return this Placement as the leader of an epoch reaches it."""
@@ -159,7 +159,6 @@ class Placement:
         epoch: int = 0,
     ) -> bool:
         """Write one inventory record; returns whether it was another before."""
-        assert resource_class == RESOURCE_CLASS
         for _ in range(TRIES):
             provider = self._existing(uuid)
             generation = provider.generation
@@ -169,7 +168,7 @@ class Placement:
             still()
             provider = self._existing(uuid)
             if provider.generation == generation:
-                provider.inventory = wanted
+                provider.inventory, provider.resource_class = wanted, resource_class
                 provider.generation += 1
                 self.wrote_inventory(uuid, epoch)
                 self.changed()

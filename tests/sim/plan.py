@@ -45,6 +45,8 @@ class History:
     else they are `buffer_slices`. `rooms`: how many buffers each host can lend in all, where the active ones are asked
     to; None: any number, and nobody is asked. `plans`: hosts sleep and are emptied by plans (see the folder plans).
     `hands_over`: guests that move live take their slices along. `caches`: hosts do not see each other's CPU caches.
+    `offers`: the leader tells Placement of lent memory, and while hosts take it back at the end, at so many seconds
+    after they began, all of this happens; None: it tells nothing.
     """
 
     seed: int
@@ -65,6 +67,7 @@ class History:
     plans: bool = False
     hands_over: bool = False
     caches: bool = False
+    offers: tuple[Step, ...] | None = None
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

@@ -33,6 +33,7 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
         operations=tuple(sorted(steps, key=lambda step: step.at)),
         faults=tuple(sorted(faults, key=lambda step: step.at)),
         guests=True,
+        offers=None,
     )
 
 

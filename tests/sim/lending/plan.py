@@ -43,6 +43,10 @@ MOVES_SHARE = 0.5
 """So many histories have guests that move live with what they have borrowed; by the stream's name none of these."""
 REFERENCES_SHARE = 0.85
 """So many of these are handed over by reference, where the destination can have the buffers."""
+OFFERS_SHARE = 0.3
+"""So many histories have a Placement that is told of lent memory; by the stream's name none of these."""
+LEAVE_SECONDS = 6.0
+"""Within so many seconds most lenders have taken back what they lent, at the end of a history."""
 BACK_SECONDS = 1.0
 """A claim that comes back does so within half of [controller] unclaimed_grace_seconds."""
 
@@ -59,7 +63,7 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     if not only:
         faults = _with_half_answers(seed, hosts, faults)
     history = History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
-    return _with_moves(_with_escrow(_with_claims(history), only))
+    return _with_offers(_with_moves(_with_escrow(_with_claims(history), only)))
 
 
 def _operations(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> list[Step]:
@@ -163,6 +167,18 @@ def _with_moves(history: History) -> History:
         move |= {"by_reference": by_reference.random() < REFERENCES_SHARE, "fills": by_reference.uniform(0.1, 4.0)}
         operations += [Step(at, "borrow", source, borrow), Step(at + rng.uniform(0.5, 4.0), "move", source, move)]
     return replace(history, operations=tuple(sorted(operations, key=lambda step: step.at)))
+
+
+def _with_offers(history: History) -> History:
+    """Return the history, in some with an inventory of lent memory in Placement; much happens as lenders leave."""
+    rng = Random(f"Placement is told of lent memory 9977 {history.seed}")
+    if rng.random() >= OFFERS_SHARE:
+        return history
+    steps = []
+    for _ in range(rng.randint(1, 5)):
+        kind, at = rng.choice(("placement_down", "audit", "failover")), rng.uniform(0.0, LEAVE_SECONDS)
+        steps.append(Step(at, kind, "", {"seconds": rng.uniform(0.5, 4.0)}))
+    return replace(history, offers=tuple(steps))
 
 
 def _revoke_partly(rng: Random, at: float, hosts: tuple[str, ...]) -> Step:

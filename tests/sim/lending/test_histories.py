@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from tests.sim.histories import assert_caught, run_all
+from tests.sim.lending import offers
 from tests.sim.lending.mutants import MUTANTS
 from tests.sim.lending.plan import KINDS, draw
 from tests.sim.lending.shortage import SHORTAGE
@@ -167,9 +168,18 @@ def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told() -> None:
     assert not outcome.code, outcome.detail
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+VARIANTS = MUTANTS | offers.MUTANTS
+
+
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
-    assert_caught(MUTANTS[name], draw, WITHIN)
+    assert_caught(VARIANTS[name], draw, WITHIN)
+
+
+def test_some_histories_tell_placement_of_lent_memory() -> None:
+    told = [steps for seed in range(HISTORIES) if (steps := draw(seed).offers) is not None]
+    assert HISTORIES / 6 < len(told) < HISTORIES / 2
+    assert {step.kind for steps in told for step in steps} == {"placement_down", "audit", "failover"}
 
 
 def test_the_same_seed_takes_the_same_turns() -> None:

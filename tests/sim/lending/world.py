@@ -18,6 +18,7 @@ from tests.fixtures.memory.store import Transaction
 from .. import settings
 from ..api import SimControllerAPI
 from ..kernel import Process
+from . import offers
 from .claims import LoanClaims
 from .lender import DRIVER, Life, SimClient, SimTransport
 from .moves import Moves
@@ -275,6 +276,7 @@ class LendingWorld:
             for loan in host.tenant.loans:
                 loan.leaving = True
         self._at_work += 1
+        offers.begin(self._rack)
         self._rack.scheduler.spawn(self.process, self._take_all_back)
 
     def _take_all_back(self) -> None:
@@ -347,6 +349,8 @@ class LendingWorld:
                 found.append(f"buffer {place.index} of {place.lender} is lent to {item.host}, which does not use it")
         if self.claims is not None:
             found += self.claims.missing(self.watch.buffers)
+        if self._rack.history.offers is not None:
+            found += offers.disagreements(self._rack)
         if self._draining and (self.watch.buffers or self.lives()):
             found.append(f"{len(self.watch.buffers)} buffers and {len(self.lives())} lenders are left")
         return found
