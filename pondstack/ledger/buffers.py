@@ -81,8 +81,11 @@ class Buffers:
                     "give [lending] buffer_mib one value in the rack"
                 )
             if known is not None and (known.kind, lender.kind) == (LenderKind.ACTIVE, LenderKind.ZOMBIE):
-                # While it was awake it may have ended keys without the ledger's hearing of it: they are made anew.
-                forget_keys(self._store, tx, [item for item in there.values() if item.is_free and not item.promised_to])
+                # While it was awake it may have ended keys without the ledger's hearing of it: they are made anew. What
+                # went back to it asleep may still hold its borrower's bytes: it waits, without a key, for its lender.
+                free = [item for item in there.values() if item.is_free]
+                forget_keys(self._store, tx, [item for item in free if not item.promised_to])
+                self._store.escrow.remove(tx, [item for item in free if item.promised_to])
             # Kept when nothing is lent any more, too: a late word must find that it is late.
             size = lender.buffer_mib or (known.buffer_mib if known else 0)
             buffers.put_lender(tx, replace(lender, sequence=sequence, buffer_mib=size))

@@ -166,6 +166,23 @@ def test_a_lender_that_was_awake_for_a_moment_makes_its_keys_anew(slept):
     assert borrow(slept, "h2", 4)[1] == [0, 1, 2, 3]
 
 
+def test_what_went_back_asleep_is_told_to_nobody_after_its_lender_was_awake_for_a_moment(slept):
+    """Its borrower's key may have ended, and its bytes may be there: the buffer waits until its lender is awake."""
+    uuid, _ = borrow(slept, "h3", 1)
+    slept.loans.acknowledge("op-1", uuid, "h3")
+    give_back(slept, uuid, "h3")
+    lend(slept, ACTIVE, 2)
+    lend(slept, ZOMBIE, 3)
+    assert shown(slept)[0] == ("free", "h3", True)
+    assert fill_escrow(slept, "h1", "h2", "h3") == 6
+    with pytest.raises(errors.BufferShortage):
+        borrow(slept, "h3", 4)
+    assert borrow(slept, "h3", 3)[1] == [1, 2, 3]
+    lend(slept, ACTIVE, 4)
+    assert slept.escrow.end("h1", LIFE, {0: 2}) == 1
+    assert shown(slept)[0] == ("free", None, False)
+
+
 def test_the_owner_keeps_its_buffer_when_the_lender_wakes(slept):
     uuid, _ = borrow(slept, "h3", 1)
     slept.loans.acknowledge("op-1", uuid, "h3")

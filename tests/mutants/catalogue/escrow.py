@@ -100,6 +100,14 @@ MUTANTS = (
         "keys that are dead fill the database, sealed for ever",
     ),
     Mutant(
+        "what_went_back_asleep_keeps_its_key",
+        "pondstack/ledger/buffers.py",
+        "self._store.escrow.remove(tx, [item for item in free if item.promised_to])",
+        "",
+        (f"{_LEDGER}::test_what_went_back_asleep_is_told_to_nobody_after_its_lender_was_awake_for_a_moment[memory]",),
+        "a borrower is told a key that its lender has ended: its guest finds no memory",
+    ),
+    Mutant(
         "placement_offers_what_one_host_can_have",
         "pondstack/controller/lending/inventory.py",
         "return item.promised_to is None and item.escrowed == (item.kind is LenderKind.ZOMBIE)",

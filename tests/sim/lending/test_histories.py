@@ -163,8 +163,13 @@ AWAKE_FOR_A_MOMENT = 98000264
 """A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
 
 
-def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told() -> None:
-    outcome = run(draw(AWAKE_FOR_A_MOMENT))
+GIVEN_BACK_BEFORE = 211006819
+"""The same of a buffer that its borrower had given back to the sleeping lender: its key was told to it again."""
+
+
+@pytest.mark.parametrize("seed", [AWAKE_FOR_A_MOMENT, GIVEN_BACK_BEFORE])
+def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told(seed: int) -> None:
+    outcome = run(draw(seed))
     assert not outcome.code, outcome.detail
 
 
