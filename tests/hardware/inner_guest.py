@@ -48,7 +48,7 @@ def command(
         *("-numa", "node,nodeid=0,cpus=0,memdev=ram-node0", "-numa", "node,nodeid=1,memdev=ram-node1"),
         *("-numa", f"dist,src=0,dst=1,val={distance}", "-numa", f"dist,src=1,dst=0,val={distance}"),
         *("-kernel", f"{folder}/vmlinuz", "-initrd", f"{folder}/initrd"),
-        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0"),
+        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 no_timer_check"),
     ]
 
 

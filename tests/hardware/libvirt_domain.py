@@ -43,7 +43,7 @@ DOMAIN = """
     <type machine='pc'>hvm</type>
     <kernel>{folder}/vmlinuz</kernel>
     <initrd>{folder}/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off audit=0</cmdline>
+    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off audit=0 no_timer_check</cmdline>
   </os>
   <features><acpi/></features>
   <on_reboot>destroy</on_reboot>

@@ -89,7 +89,7 @@ class Qemu:
             *("-numa", "node,nodeid=0,cpus=0,memdev=ram-node0", "-numa", "node,nodeid=1,memdev=ram-node1"),
             *("-numa", "dist,src=0,dst=1,val=20", "-numa", "dist,src=1,dst=0,val=20"),
             *("-kernel", f"{GUEST}/vmlinuz", "-initrd", f"{GUEST}/initrd"),
-            *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0"),
+            *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 no_timer_check"),
             *("-qmp", "unix:/run/guest.qmp,server=on,wait=off", *more),
         ]
         head = [PYTHON, "-m", "pondstack_agent.qemu.wrapper", "--state-dir", str(STATE), "--host", self._grant.host]

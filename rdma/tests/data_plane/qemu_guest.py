@@ -89,7 +89,7 @@ class QemuGuest:
         words = _nodes(ram_mib, slices) if slices else _whole({**kind, "share": True}, ram_mib)
         environment = f"STANDIN_REST={rest_us}"  # of init: what the kernel does not know itself
         guest = f"words {mib} {threads} {seed} {pattern}"
-        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init {environment} -- {guest}"
+        arguments = f"console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init {environment} -- {guest}"
         self.process = subprocess.Popen(
             [
                 *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
