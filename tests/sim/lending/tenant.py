@@ -67,6 +67,7 @@ class Tenant:
         self.loans: list[Loan] = []
         self.data_plane = SimDataPlane(host)
         self.agent: Agent | None = None
+        self._drawn: set[str] = set()
 
     @property
     def _borrower(self) -> Borrower:
@@ -78,6 +79,16 @@ class Tenant:
     def _claims(self) -> "LoanClaims | None":
         assert self._rack.lent
         return self._rack.lent.claims
+
+    def _new_id(self, process: "Process") -> str:
+        """Return an id that was not drawn before: an agent that starts again draws what its former self drew.
+
+        The ledger would answer a second operation of the same id with what it answered the first.
+        """
+        while (new := str(UUID(int=process.rng.getrandbits(128), version=4))) in self._drawn:
+            pass
+        self._drawn.add(new)
+        return new
 
     # Pages
 
@@ -108,7 +119,7 @@ class Tenant:
 
     def borrow(self, process: "Process", controller: "SimControllerAPI", step: "Step") -> None:
         """Ask for memory and use it."""
-        loan = Loan(str(UUID(int=process.rng.getrandbits(128), version=4)), forgotten=step.values["forgets"])
+        loan = Loan(self._new_id(process), forgotten=step.values["forgets"])
         loan.moves = bool(step.values.get("mover"))
         mib = step.values["buffers"] * BUFFER_MIB
         request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
@@ -312,7 +323,8 @@ class Tenant:
         about = {"allocation_uuid": loan.uuid, "lender": lender, "incarnation": incarnation}
         gone = self._borrower.give_back(indexes=mine, **about)
         if gone:  # never opened, or closed before
-            operation = str(UUID(int=self._host.process.rng.getrandbits(128), version=4))  # type: ignore[union-attr]
+            assert self._host.process
+            operation = self._new_id(self._host.process)
             controller.release_buffers(operation_id=operation, host=self._host.name, indexes=gone, **about)
             for index in gone:
                 self._drop(loan.uuid, Place(lender, incarnation, index))

@@ -173,6 +173,16 @@ def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told(seed: int) ->
     assert not outcome.code, outcome.detail
 
 
+BORROWS_AS_BEFORE = 220008959
+"""An agent that was started again drew the id of its first loan once more, and was answered with that one."""
+
+
+def test_an_agent_that_starts_again_asks_for_something_new() -> None:
+    """Here it was the simulated tenant that was wrong."""
+    outcome = run(draw(BORROWS_AS_BEFORE))
+    assert not outcome.code, outcome.detail
+
+
 VARIANTS = MUTANTS | offers.MUTANTS
 
 
