@@ -6,6 +6,7 @@ Zombieland section 4.1: the secondary takes over when the primary's heart beat e
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from typing import NamedTuple
 
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.ha.lease import Lease, LeaseStore, Terms
@@ -16,6 +17,14 @@ class Role(StrEnum):
 
     STANDBY = "standby"
     LEADER = "leader"
+
+
+class HandOver(NamedTuple):
+    """A lead that its holder gives up. `rests_until`: by its clock, when it may stand again with no one after it."""
+
+    epoch: int
+    to: str
+    rests_until: float
 
 
 class Candidate:
@@ -50,7 +59,7 @@ class Candidate:
         self._epoch: int | None = None
         self._ends = 0.0
         self._renewed = 0.0
-        self._handed_over: tuple[int, float] | None = None
+        self._hand_over: HandOver | None = None
         self._over_since: tuple[int, float] | None = None
 
     @property
@@ -90,10 +99,11 @@ class Candidate:
         epoch = self._epoch
         if epoch is None:
             raise NotLeader(f"controller {self._name} does not lead; nothing to hand over")
-        # Before the row says so: from then on a tick may find it over.
-        self._handed_over = (epoch, self._clock() + self._terms.succession_seconds)
+        to = successor or "whoever stands next"
+        # Before the row says so: from then on a tick may find it over, and a write be refused.
+        self._hand_over = HandOver(epoch, to, self._clock() + self._terms.succession_seconds)
         self._store.hand_over(epoch, successor)
-        self.step_down(f"handed over to {successor or 'whoever stands next'}")
+        self._end(epoch, f"handed over to {to}")
 
     def step_down(self, reason: str) -> None:
         """Stop acting now, whatever the row says; idempotent."""
@@ -103,6 +113,11 @@ class Candidate:
 
     def lost(self, epoch: int, reason: str) -> None:
         """Step down if `epoch` is still the own one: a write under it was refused."""
+        mine = self._hand_over
+        # The refusal may come of that: the row was written, and hand_over() has not come back yet.
+        self._end(epoch, f"while it handed over to {mine.to}: {reason}" if mine and mine.epoch == epoch else reason)
+
+    def _end(self, epoch: int, reason: str) -> None:
         with self._lock:
             if self._epoch != epoch:
                 return
@@ -138,7 +153,8 @@ class Candidate:
         if lease.successor == self._name:
             return True
         now = self._clock()
-        if self._handed_over is not None and lease.epoch == self._handed_over[0] and now < self._handed_over[1]:
+        mine = self._hand_over
+        if mine is not None and lease.epoch == mine.epoch and now < mine.rests_until:
             return False  # it has just handed over, and nobody has followed yet
         if self._over_since is None or self._over_since[0] != lease.epoch:
             self._over_since = (lease.epoch, now)

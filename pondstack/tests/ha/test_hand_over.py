@@ -81,6 +81,14 @@ def test_a_hand_over_whose_outcome_is_unknown(world, a, b) -> None:
     assert b.elected == [2]
 
 
+def test_a_write_that_its_own_hand_over_refuses_says_so(world, a) -> None:
+    """A round's write may find the lease over before hand_over() has come back; it is not to read as a lead lost."""
+    a.tick()
+    world.after["a.hand_over"] = lambda: a.candidate.lost(1, "epoch 1 has ended")
+    a.candidate.hand_over("b")
+    assert a.deposed == ["while it handed over to b: epoch 1 has ended"]
+
+
 def test_only_a_leader_hands_over(a) -> None:
     with pytest.raises(NotLeader):
         a.candidate.hand_over("")
