@@ -78,6 +78,11 @@ class Host:
         rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
         return {name: int(value) for name, value in rows if name.startswith(("pgdemote", "pgpromote"))}
 
+    def scans(self, pid: int) -> int:
+        """Return how often the kernel has scanned the memory of a process for what to promote."""
+        text = Path(f"/proc/{pid}/sched").read_text()
+        return int(re.findall(r"^mm->numa_scan_seq\s*:\s*(\d+)", text, re.MULTILINE)[0])
+
     def free_mib(self, node: int) -> int:
         """Return the free memory of a node."""
         text = Path(f"/sys/devices/system/node/node{node}/meminfo").read_text()
