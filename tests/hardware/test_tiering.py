@@ -177,7 +177,7 @@ def touched_until(process: Started, count: Callable[[], int], scans: Callable[[]
     """Have the process use its pages until no more than `limit` are counted; return the least count.
 
     The kernel promotes what is used within a second of its scan of the process, and scans only after 32 times as much
-    use as the last scan took: that is a minute on a slow emulated CPU. So what is waited for is scans, not time.
+    use as the last scan took (task_numa_work), which was 40 s in a host on a busy machine. So scans are waited for.
     """
     least, scanned, number = count(), scans(), 0
     while least > limit and scans() - scanned < IDLE_SCANS:
