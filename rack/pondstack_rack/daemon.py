@@ -14,6 +14,8 @@ from pondstack_rack.wait import wait_until
 STOP_SECONDS = 60.0
 START_SECONDS = 120.0
 LOG_TAIL_LINES = 15
+SAME_SECONDS = 0.05
+"""Two processes of one pid are born farther apart; the kernel counts hundredths."""
 
 
 class DaemonFailed(RuntimeError):
@@ -26,10 +28,23 @@ def recorded(pid_file: Path) -> psutil.Process | None:
         record = json.loads(pid_file.read_text())
         process = psutil.Process(record["pid"])
         # A pid is reused sooner or later; the time of birth tells the processes apart.
-        same = abs(process.create_time() - record["create_time"]) < 1.0
+        same = abs(_since_boot(_birth(process)) - _since_boot(record)) < SAME_SECONDS
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except (FileNotFoundError, ValueError, KeyError, psutil.NoSuchProcess):
         return None
+
+
+def _birth(process: psutil.Process) -> dict[str, float]:
+    """Return when a process was born, and the boot that the kernel counts from: seconds since the epoch.
+
+    Both move when somebody sets the clock: NTP, or a hypervisor that resumes its guest. Their difference does not.
+    """
+    return {"create_time": process.create_time(), "boot_time": psutil.boot_time()}
+
+
+def _since_boot(birth: Mapping[str, float]) -> float:
+    # A former release wrote no boot time.
+    return birth["create_time"] - birth.get("boot_time", psutil.boot_time())
 
 
 def signal_process(process: psutil.Process, number: int) -> None:
@@ -129,11 +144,11 @@ class Daemon:
 
     def _record(self, pid: int) -> None:
         try:
-            born = psutil.Process(pid).create_time()
+            birth = _birth(psutil.Process(pid))
         except psutil.NoSuchProcess:
-            born = 0.0
+            birth = {"create_time": 0.0}
         temporary = self.pid_file.with_suffix(".pid.new")
-        temporary.write_text(json.dumps({"pid": pid, "create_time": born, "argv": self.argv[:3]}))
+        temporary.write_text(json.dumps({"pid": pid, **birth, "argv": self.argv[:3]}))
         temporary.replace(self.pid_file)
 
     def wait_ready(self) -> None:

@@ -1,10 +1,12 @@
 """The real servers start, keep what was committed over stop and kill, and leave no process behind."""
 
+import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import oslo_messaging
+import psutil
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -102,6 +104,31 @@ def test_the_pid_of_another_process_is_left_alone(tmp_path: Path):
     finally:
         one.stop()
     assert not one.running
+
+
+@pytest.mark.parametrize("seconds", [-36.0, -1.0, 1.0, 36.0])
+def test_a_clock_that_is_set_hides_no_process(tmp_path: Path, monkeypatch, seconds):
+    one = daemon.Daemon("one", ["/bin/sleep", "60"], tmp_path)
+    one.start()
+    try:
+        booted = psutil.boot_time() + seconds
+        monkeypatch.setattr("psutil._psplatform.boot_time", lambda: booted)
+        assert not one.launch()
+    finally:
+        one.stop()
+    assert daemon.recorded(one.pid_file) is None
+
+
+def test_the_pid_file_of_a_former_release_is_understood(tmp_path: Path):
+    one = daemon.Daemon("one", ["/bin/sleep", "60"], tmp_path)
+    one.start()
+    try:
+        record = json.loads(one.pid_file.read_text())
+        del record["boot_time"]
+        one.pid_file.write_text(json.dumps(record))
+        assert one.pid == record["pid"]
+    finally:
+        one.stop()
 
 
 def test_a_long_directory_is_refused_by_name(tmp_path: Path):
