@@ -1,6 +1,5 @@
 """What all servers share: a directory, a port, a password of their own, and one daemon."""
 
-import contextlib
 import os
 import secrets
 import socket
@@ -16,19 +15,28 @@ LOOPBACK = "127.0.0.1"
 UNIX_SOCKET_MAX_BYTES = 107
 USER = "pondstack"
 _PORTS = range(10_000, 20_000)  # Linux takes 32768 and up for outgoing connections; the racks are at 21000 and up
+_given: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface that nobody listens on.
+    """Return a TCP port of the loopback interface that nobody listens on and that was given to nobody else.
 
+    A server may listen long after it has its port, as the one that copies a Galera node's data does. So this process
+    keeps the port bound until it ends: no process's next call gets it, and a server with SO_REUSEADDR can listen.
     Not one of those that the kernel gives to outgoing connections: between its end and its next start a server would
     lose it to any client.
     """
     while True:
         port = secrets.choice(_PORTS)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind((LOOPBACK, port))
-            return port
+        bound = socket.socket()
+        try:
+            bound.bind((LOOPBACK, port))
+        except OSError:
+            bound.close()
+            continue
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after the bind, which is to find it unused
+        _given.append(bound)
+        return port
 
 
 class Server:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from pondstack_rack import daemon
-from pondstack_rack.servers import LOOPBACK, MariaDBServer, PostgreSQLServer, RabbitMQServer
+from pondstack_rack.servers import LOOPBACK, MariaDBServer, PostgreSQLServer, RabbitMQServer, base, free_port
 
 
 @pytest.mark.parametrize("server_class", [MariaDBServer, PostgreSQLServer])
@@ -135,3 +135,16 @@ def test_a_long_directory_is_refused_by_name(tmp_path: Path):
     server = MariaDBServer(tmp_path / ("d" * 120))
     with pytest.raises(daemon.DaemonFailed, match="longer than a unix socket"):
         server.start()
+
+
+def test_a_port_is_given_once(monkeypatch):
+    """Also while its server does not listen yet, as the one that copies a Galera node's data; it still can."""
+    given = free_port()
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        other = probe.getsockname()[1]
+    choices = iter([given, other])
+    monkeypatch.setattr(base.secrets, "choice", lambda _: next(choices))
+    assert free_port() == other
+    with socket.create_server((LOOPBACK, given)) as server:  # with SO_REUSEADDR, as servers do
+        assert server.getsockname()[1] == given
