@@ -11,7 +11,7 @@ import nova.conf
 from nova.tests.functional import fixtures as placement_fixtures
 
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
-from pondstack.rpc.wire import PoolView
+from pondstack.rpc.wire import PoolView, UsedSplit
 from pondstack_nova.scheduler import snapshot, split_view, used_splits
 from tests.functional.stand_in import Serving, StandInController
 from tests.functional.waits import PatientHelpers
@@ -166,6 +166,26 @@ class NovaWithPondstack(PatientHelpers):
             }
             for provider, allocation in allocations.items()
         }
+
+    def told_of(self, server: dict[str, Any], source: str | None = None) -> UsedSplit:
+        """Return what the controller is told that a server was placed with, which is after it was placed."""
+
+        def is_told() -> None:
+            told = self.controller.used.get(server["id"])
+            assert told is not None, f"the controller was told nothing of {server['id']}"
+            assert source in (None, told.source), f"{server['id']}: {told}"
+
+        self._wait_for_assert(is_told)
+        return self.controller.used[server["id"]]
+
+    def fault_of(self, server: dict[str, Any]) -> str:
+        """Return the message of a server's fault, which Nova writes after the server's state is ERROR."""
+
+        def has_fault() -> None:
+            assert "fault" in self.api.get_server(server["id"]), f"{server['id']} has no fault"
+
+        self._wait_for_assert(has_fault)
+        return str(self.api.get_server(server["id"])["fault"]["message"])
 
     def pool_used_mib(self) -> int:
         """Return what is claimed of the pool in Placement."""

@@ -167,7 +167,7 @@ class NovaWithRack(NovaWithFakes):
         while True:
             try:
                 return check()
-            except (AssertionError, IndexError):
+            except (AssertionError, LookupError):
                 if deadline.over:
                     raise
                 deadline.pause()

@@ -34,12 +34,7 @@ class TestBoot(NovaWithPondstack):
         server = self.boot(self.flavor(7168, policy="auto", max_pool_percent="50"))
         host = server["OS-EXT-SRV-ATTR:host"]
         assert self.claim(server["id"]) == {host: {"MEMORY_MB": 6144}, "pool0": {POOL: 1024}}
-        self._wait_for_assert(lambda: self.told(server))
-
-    def told(self, server: dict[str, Any]) -> None:
-        """Assert that the controller was told what it was placed with, and from which features."""
-        used = self.controller.used.get(server["id"])
-        assert used is not None
+        used = self.told_of(server)
         assert (used.local_mib, used.pool_mib, used.source) == (6144, 1024, "static")
         assert (used.features["memory_mib"], used.features["specs"]["max_pool_percent"]) == (7168, 50)
 
@@ -53,7 +48,7 @@ class TestBoot(NovaWithPondstack):
         for flavor in (self.flavor(2048, policy="local"), self.flavor(2048)):
             server = self.boot(flavor)
             assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 2048}}
-        assert self.controller.used == {}
+            assert used_splits.used_splits().noted(server["id"]) is None
 
     def test_forced_host(self) -> None:
         """A host that the administrator names gets local and pool memory too."""
@@ -75,7 +70,7 @@ class TestShortage(NovaWithPondstack):
     def test_over_ask_names_pool_and_shortage(self) -> None:
         """The fault that the tenant sees names the pool and what is short; nothing stays claimed."""
         server = self.boot(self.flavor(16384, policy="fixed", pool_mb="8192"), "ERROR")
-        assert server["fault"]["message"] == (
+        assert self.fault_of(server) == (
             "No valid host was found. 8192 MiB of pool memory are wanted, "
             "pool pool0 has 7168 MiB free of 8192 MiB (1024 MiB short)"
         )
@@ -88,12 +83,7 @@ class TestShortage(NovaWithPondstack):
         self._call("put", f"/allocations/{uuid.uuid4()}", body, "1.28")
         server = self.boot(self.flavor(7168, policy="auto"))
         assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 7168}}
-        self._wait_for_assert(lambda: self.no_room(server))
-
-    def no_room(self, server: dict[str, Any]) -> None:
-        """Assert that the controller was told why."""
-        assert server["id"] in self.controller.used
-        assert self.controller.used[server["id"]].source == "no_room"
+        self.told_of(server, "no_room")
 
     def test_a_pool_that_freed_up_is_seen_before_refusing(self) -> None:
         """An old snapshot alone rejects nobody: PondFilter waits for a newer one."""

@@ -54,19 +54,15 @@ class TestGroups(NovaWithPondstack):
         members = [self.boot_member(group, flavor) for _ in range(2)]
         assert {self.pool_of(server) for server in members} == {"pool0", "pool1"}
         third = self.boot_member(group, flavor, "ERROR")
-        assert "memory of another member of the anti-affinity group" in third["fault"]["message"]
+        assert "memory of another member of the anti-affinity group" in self.fault_of(third)
         self._delete_server(third)
         auto = self.boot_member(group, self.flavor(7168, policy="auto"))
         assert self.pool_of(auto) is None
-        self._wait_for_assert(lambda: self.was_told(auto, "anti_affinity"))
+        self.told_of(auto, "anti_affinity")
         free = self.pool_of(members[0])
         self._delete_server(members[0])
         self._delete_server(auto)
         assert self.pool_of(self.boot_member(group, flavor)) == free
-
-    def was_told(self, server: dict[str, Any], source: str) -> None:
-        """Assert that the controller knows why a server is placed as it is."""
-        assert self.controller.used[server["id"]].source == source
 
     def test_soft(self) -> None:
         """Members go to the pool with fewest of them, and are never refused."""

@@ -25,11 +25,7 @@ class TestPins(NovaWithPondstack):
         self.stub_out("nova.scheduler.utils.ResourceRequest._translate_mem_encryption_request", lambda *_: None)
         server = self.boot(auto, image_uuid=image["id"])
         assert self.claim(server["id"]) == {"host1": {"MEMORY_MB": 7168}}
-
-        def told() -> None:
-            assert self.controller.used[server["id"]].source == "pinned"
-
-        self._wait_for_assert(told)
+        self.told_of(server, "pinned")
 
     def test_a_device_of_the_flavor(self) -> None:
         """Setting it is a 400 beside a fixed share."""
@@ -52,6 +48,6 @@ class TestFileBackedMemory(NovaWithLibvirt):
     def test_such_hosts_are_not_tried(self) -> None:
         """No agent is asked; guests without pool memory start."""
         server = self.boot_pond(expected_state="ERROR")
-        assert "No valid host" in server["fault"]["message"]
+        assert "No valid host" in self.fault_of(server)
         assert self.agents.attaches == []
         self.boot(self.flavor(2048))

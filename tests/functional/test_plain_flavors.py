@@ -109,8 +109,7 @@ class TestWhoDecides(PlainFlavors, NovaWithFakes):
 
     def split_of(self, server: dict[str, Any]) -> tuple[int, str, str]:
         """Return the pool memory that Placement has for a server, and source and reason as the controller was told."""
-        self._wait_for_assert(lambda: self.controller.used[server["id"]])
-        told = self.controller.used[server["id"]]
+        told = self.told_of(server)
         pool_mib = sum(held.get(POOL, 0) for held in self.claim(server["id"]).values())
         assert told.pool_mib == pool_mib
         return pool_mib, told.source, told.reason

@@ -134,7 +134,7 @@ class TestRack(NovaWithRack):
     def test_over_ask(self) -> None:
         """The tenant's fault names pool and shortage; the buffer is not to be had."""
         server = self.boot_pond(8192, 16384, expected_state="ERROR")
-        message = server["fault"]["message"]
+        message = self.fault_of(server)
         assert message.startswith(
             "No valid host was found. 8192 MiB of pool memory are wanted, pool pool0 has 7168 MiB"
         )

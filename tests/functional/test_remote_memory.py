@@ -183,7 +183,7 @@ class Life(NovaWithLentMemory):
         self.agents.lost = {self.host_of(server): [server["id"]]}
         self._run_periodics()
         found = self._wait_for_state_change(server, "ERROR")
-        assert "A part of the memory of the server is lost" in found["fault"]["message"]
+        assert "A part of the memory of the server is lost" in self.fault_of(found)
         self.same_everywhere(server)
         self.agents.lost = {}
         self._run_periodics()
@@ -211,7 +211,7 @@ class Life(NovaWithLentMemory):
         assert self.calls("alloc_ext") == 2
         self.boot_remote(2048)
         failed = self.boot_remote(64, expected_state="ERROR")
-        assert "No valid host" in failed["fault"]["message"]
+        assert "No valid host" in self.fault_of(failed)
         assert self.lent_used_mib() == LENT_MIB
 
     def test_quota(self) -> None:

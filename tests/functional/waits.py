@@ -67,7 +67,13 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
         return ""
 
     def _wait_for_assert(self, assert_func: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-        return self._patiently(functools.partial(super()._wait_for_assert, assert_func, *args, **kwargs))
+        def look() -> Any:
+            try:
+                return assert_func()
+            except LookupError as missing:  # what is yet to be there, as the rest of what is asserted
+                raise AssertionError(f"{type(missing).__name__}: {missing}") from missing
+
+        return self._patiently(functools.partial(super()._wait_for_assert, look, *args, **kwargs))
 
     def _in_error(self, server: dict[str, Any]) -> bool:
         return any(found["id"] == server["id"] and found["status"] == "ERROR" for found in self.api.get_servers())
