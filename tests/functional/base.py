@@ -170,22 +170,17 @@ class NovaWithPondstack(PatientHelpers):
     def told_of(self, server: dict[str, Any], source: str | None = None) -> UsedSplit:
         """Return what the controller is told that a server was placed with, which is after it was placed."""
 
-        def is_told() -> None:
-            told = self.controller.used.get(server["id"])
-            assert told is not None, f"the controller was told nothing of {server['id']}"
-            assert source in (None, told.source), f"{server['id']}: {told}"
+        def told() -> UsedSplit:
+            found = self.controller.used[server["id"]]
+            assert source in (None, found.source), f"{server['id']}: {found}"
+            return found
 
-        self._wait_for_assert(is_told)
-        return self.controller.used[server["id"]]
+        found: UsedSplit = self._wait_for_assert(told)
+        return found
 
     def fault_of(self, server: dict[str, Any]) -> str:
         """Return the message of a server's fault, which Nova writes after the server's state is ERROR."""
-
-        def has_fault() -> None:
-            assert "fault" in self.api.get_server(server["id"]), f"{server['id']} has no fault"
-
-        self._wait_for_assert(has_fault)
-        return str(self.api.get_server(server["id"])["fault"]["message"])
+        return str(self._wait_for_assert(lambda: self.api.get_server(server["id"])["fault"]["message"]))
 
     def pool_used_mib(self) -> int:
         """Return what is claimed of the pool in Placement."""

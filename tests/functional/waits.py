@@ -67,25 +67,22 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
         return ""
 
     def _wait_for_assert(self, assert_func: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-        def look() -> Any:
-            try:
-                return assert_func()
-            except LookupError as missing:  # what is yet to be there, as the rest of what is asserted
-                raise AssertionError(f"{type(missing).__name__}: {missing}") from missing
-
-        return self._patiently(functools.partial(super()._wait_for_assert, look, *args, **kwargs))
+        return self._patiently(functools.partial(super()._wait_for_assert, assert_func, *args, **kwargs))
 
     def _in_error(self, server: dict[str, Any]) -> bool:
         return any(found["id"] == server["id"] and found["status"] == "ERROR" for found in self.api.get_servers())
 
     @staticmethod
     def _patiently(look: Callable[[], Any], unless: Callable[[], bool] = lambda: False) -> Any:
-        """Repeat a look of Nova's helpers, which is a second long, until it finds what it looks for."""
+        """Repeat a look of Nova's helpers, which is a second long, until it finds what it looks for.
+
+        A KeyError or IndexError of it is something that is not there yet.
+        """
         deadline = Deadline(WAIT_SECONDS)
         while True:
             try:
                 return look()
-            except AssertionError:
+            except (AssertionError, LookupError):
                 if deadline.over or unless():
                     raise
                 deadline.pause(LOOK_SECONDS)
